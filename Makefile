@@ -1,0 +1,34 @@
+# Every target creates the virtual environment first, if it is missing or older than the lock.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DEMO := build/demo
+
+.PHONY: help setup lock demo test unit lint types bench docs clean java
+
+help:  ## print this list
+	@grep -E '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk -F':.*?## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: $(READY)  ## create the virtual environment from the lock
+
+$(READY): conf/constraints.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Assay needs Python 3.11 or newer; $$($(PYTHON) --version 2>&1) was found. Try: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "Creating $(VENV) (once; about a minute)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@awk '/^uv==/ {on=1} on; on && !/\\$$/ {exit}' conf/constraints.txt > $(VENV)/uv.txt
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
+	@$(BIN)/uv pip sync -q --python $(BIN)/python --require-hashes conf/constraints.txt
+	@$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@
+
+java:
+	@java -version >/dev/null 2>&1 || { echo "Java 17 or newer is needed and none was found. Install it, e.g.: apt-get install openjdk-17-jre-headless (Debian), brew install openjdk@17 (macOS)" >&2; exit 1; }
+
+lock: $(READY)  ## resolve pyproject.toml into conf/constraints.txt again
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --upgrade --generate-hashes --no-header \
+	  --no-annotate --no-emit-index-url --no-emit-find-links --extra dev pyproject.toml -o conf/constraints.txt
+

@@ -1,0 +1,113 @@
+"""`Column` and `Table`: a data contract, declared once and rendered as whatever needs it.
+
+This module imports nothing heavy, so that documentation, configuration and notebooks can read the
+contracts without starting Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import types as T
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its Spark type, what it means, and which values it may hold."""
+
+    name: str
+    type: str
+    meaning: str
+    optional: bool = False  # may be absent from an input, and null in a row
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+
+    def expectations(self) -> list[dict[str, Any]]:
+        """The checks of this column in the vocabulary of Great Expectations."""
+        column = {"column": self.name}
+        checks: list[dict[str, Any]] = []
+        if not self.optional:
+            checks.append({"type": "expect_column_values_to_not_be_null", "kwargs": column})
+        if self.minimum is not None or self.maximum is not None:
+            bounds = {"min_value": self.minimum, "max_value": self.maximum}
+            checks.append({"type": "expect_column_values_to_be_between", "kwargs": column | bounds})
+        if self.choices:
+            allowed = {"value_set": list(self.choices)}
+            checks.append({"type": "expect_column_values_to_be_in_set", "kwargs": column | allowed})
+        return checks
+
+    def allowed(self) -> str:
+        """The values that this column may hold, in words; empty where anything goes."""
+        if self.choices:
+            return ", ".join(self.choices)
+        low = "" if self.minimum is None else f"≥ {self.minimum:g}"
+        high = "" if self.maximum is None else f"≤ {self.maximum:g}"
+        return ", ".join(part for part in (low, high) if part)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: what a row is, its columns, and the columns that identify a row."""
+
+    name: str
+    row: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+    one_of: tuple[str, ...] = ()  # optional columns of which a row must have at least one
+    unfold: dict[str, str] = field(default_factory=dict)  # array column -> where its index goes
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    def __getitem__(self, name: str) -> Column:
+        return next(column for column in self.columns if column.name == name)
+
+    def plus(self, columns: Iterable[Column]) -> Table:
+        """This table with more columns at its end; one that it already has is left as it is."""
+        known = set(self.names)
+        return replace(self, columns=self.columns + tuple(c for c in columns if c.name not in known))
+
+    def struct(self) -> T.StructType:
+        """This table as a Spark schema."""
+        from pyspark.sql import types as T
+
+        atoms: dict[str, T.DataType] = {
+            "string": T.StringType(),
+            "int": T.IntegerType(),
+            "bigint": T.LongType(),
+            "double": T.DoubleType(),
+            "boolean": T.BooleanType(),
+            "timestamp": T.TimestampType(),
+        }
+        return T.StructType([T.StructField(c.name, atoms[c.type], c.optional) for c in self.columns])
+
+    def ddl(self) -> str:
+        """This table as the column list of a CREATE TABLE statement."""
+        return ", ".join(f"{c.name} {c.type.upper()}{'' if c.optional else ' NOT NULL'}" for c in self.columns)
+
+    def expectations(self) -> list[dict[str, Any]]:
+        """This table as a suite of Great Expectations: its columns, then what each may hold."""
+        exist = [
+            {"type": "expect_column_to_exist", "kwargs": {"column": c.name}} for c in self.columns if not c.optional
+        ]
+        return exist + [check for column in self.columns for check in column.expectations()]
+
+    def markdown(self) -> str:
+        """This table as a section of the table reference."""
+        lines = [
+            f"### `{self.name}`",
+            "",
+            f"One row is {self.row}." + (f" Key: {', '.join(f'`{k}`' for k in self.key)}." if self.key else ""),
+            "",
+            "| column | type | required | allowed | meaning |",
+            "|---|---|---|---|---|",
+        ]
+        for c in self.columns:
+            required = "one of " + ", ".join(self.one_of) if c.name in self.one_of else "" if c.optional else "yes"
+            lines.append(f"| `{c.name}` | {c.type} | {required} | {c.allowed()} | {c.meaning} |")
+        return "\n".join(lines) + "\n"
