@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -38,11 +39,10 @@ class Checked:
     max_grade: float
 
     def quarantine(self) -> DataFrame:
-        """Every row of every input that does not fit its contract."""
-        first, *others = [table.rejected for table in self.tables.values()]
-        for other in others:
-            first = first.unionByName(other)
-        return first.select(*QUARANTINE.names)
+        """Every row of every input that does not fit its contract; inputs that all fit are not read again."""
+        dirty = [self.tables[name].rejected for name, count in self.counts.items() if count.rejected]
+        nothing = next(iter(self.tables.values())).rejected.where(F.lit(False))
+        return reduce(DataFrame.unionByName, dirty, nothing).select(*QUARANTINE.names)
 
 
 def check(inputs: Mapping[str, Input], config: Config) -> Checked:

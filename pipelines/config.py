@@ -73,7 +73,7 @@ class Spark(Section):
         None, description="Where to run; `local[*]` where neither this nor spark-submit says otherwise."
     )
     settings: dict[str, str] = Field(
-        default_factory=dict, description="Spark settings; they win over those of spark-submit."
+        default_factory=dict, description="Spark settings, used where spark-submit does not say otherwise."
     )
 
     @field_validator("settings", mode="before")
