@@ -9,8 +9,9 @@ from functools import reduce
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from pipelines.complaints import input_errors
 from pipelines.config import Config
-from pipelines.read import Input, input_errors
+from pipelines.read import Input
 from schemas.conform import Conformed, conform
 from schemas.errors import DataQualityError, InputError
 from schemas.inputs import INPUTS

@@ -107,14 +107,14 @@ class Config(Section):
         (), description="Columns of `queries` to report by; a list inside the list is a combination."
     )
     conventions: Conventions = Field(
-        Conventions(),  # type: ignore[call-arg]
+        Conventions(),
         description="What a number means at the edges.",
     )
     warehouse: str = Field("warehouse", description="Where results are published: a folder or a URI.")
     max_rejected: float = Field(
         0.05, ge=0, le=1, description="Largest share of an input's rows that may be unusable before the run stops."
     )
-    spark: Spark = Field(Spark(), description="The Spark session.")  # type: ignore[call-arg]
+    spark: Spark = Field(Spark(), description="The Spark session.")
 
     @field_validator("metrics")
     @classmethod

@@ -14,9 +14,10 @@ from pyspark.sql import functions as F
 
 from pipelines.aggregate import aggregate
 from pipelines.check import Checked, check
+from pipelines.complaints import input_errors
 from pipelines.config import Config
 from pipelines.publish import Attempt
-from pipelines.read import Input, input_errors, read
+from pipelines.read import Input, read
 from pipelines.runs import Manifest, code_version, committed, digest, run_key
 from pipelines.score import score
 from pipelines.storage import Storage

@@ -8,10 +8,9 @@ import secrets
 from types import TracebackType
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from pipelines.read import unreadable
+from pipelines.complaints import complaint, unreadable
 from pipelines.runs import Manifest, TableRecord, manifest_name
 from pipelines.storage import Storage
 from schemas.errors import PublishError
@@ -49,11 +48,10 @@ class Attempt:
             table.write.parquet(self.storage.path(place))
             written = spark.read.parquet(self.storage.path(place))
             self.tables[name] = TableRecord(path=place, rows=written.count())
-        except PySparkException as error:
+        except Exception as error:
             if unreadable(error):
                 raise
-            what = " ".join((error.getMessage() or str(error)).split())[:400]
-            raise PublishError(f"cannot write {name}: {what}", where=self.storage.path(place)) from error
+            raise PublishError(f"cannot write {name}: {complaint(error)[1]}", where=self.storage.path(place)) from error
         return written
 
     def commit(self, **facts: Any) -> Manifest:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from pipelines.complaints import input_errors
 from pipelines.config import Source
 from pipelines.formats import formats
-from schemas.errors import AssayError, InputError
+from schemas.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -53,41 +53,6 @@ def read(spark: SparkSession, name: str, source: Source, date: dt.date) -> Input
 def window(date: dt.date, days: int) -> list[dt.date]:
     """The `days` dates that end with `date`, oldest first."""
     return [date - dt.timedelta(days=back) for back in reversed(range(days))]
-
-
-@contextmanager
-def input_errors(where: str) -> Iterator[None]:
-    """Turn what Spark says about unreadable data into an `InputError` that names the place."""
-    try:
-        yield
-    except AssayError:
-        raise
-    except PySparkException as error:
-        if not unreadable(error):
-            raise
-        what = " ".join((error.getMessage() or str(error)).split())
-        raise InputError(f"cannot read the data: {what[:400]}", where=where, hint="check path and format") from error
-
-
-def unreadable(error: PySparkException) -> bool:
-    """Whether Spark complains of the data that it reads, rather than of anything else."""
-    return (error.getCondition() or "").startswith(_UNREADABLE)
-
-
-_UNREADABLE = (
-    "FAILED_READ_FILE",
-    "PATH_NOT_FOUND",
-    "UNABLE_TO_INFER_SCHEMA",
-    "TABLE_OR_VIEW_NOT_FOUND",
-    "UNRESOLVED_COLUMN",
-    "PARSE_SYNTAX_ERROR",
-    "CANNOT_MERGE_SCHEMAS",
-    "CANNOT_MERGE_INCOMPATIBLE_DATA_TYPE",
-    "COLUMN_ALREADY_EXISTS",
-    "UNSUPPORTED_FEATURE.QUERY_ONLY_CORRUPT_RECORD_COLUMN",
-    "MALFORMED_RECORD_IN_PARSING",
-    "_LEGACY_ERROR_TEMP",
-)
 
 
 def _filtered(raw: DataFrame, source: Source, date: dt.date) -> DataFrame:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from udfs.ragged import Floats, Ints, Ragged
 
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+MIX = np.uint64(0x9E3779B97F4A7C15)
 Keys = npt.NDArray[np.uint64]
 
 
@@ -49,4 +49,4 @@ def best_labels(labelled: Ragged, label_doc: Ints, label: Floats) -> npt.NDArray
 
 def keys(lists: Ragged, doc: Ints) -> Keys:
     """List and document in 64 bits: nearly always different where either is."""
-    return doc.view(np.uint64) + lists.owner.view(np.uint64) * _MIX
+    return doc.view(np.uint64) + lists.owner.view(np.uint64) * MIX
