@@ -16,14 +16,19 @@ from schemas.table import Column as Declared
 from schemas.table import Table
 from udfs.arrow import ARRAYS, COUNTS, score_lists
 from udfs.conventions import Conventions
-from udfs.registry import Spec
+from udfs.registry import POOL, Spec
 
 
 def query_metrics_table(segments: Sequence[str], specs: Sequence[Spec]) -> Table:
     """The contract of `query_metrics` for these segments and metrics."""
     cut = [Declared(name, "string", "a segment", nullable=True) for name in segments]
     measured = [Declared(spec.key, "double", spec.metric.summary, nullable=True) for spec in specs]
-    return QUERY_METRICS.plus([*cut, *measured])
+    pooled = [
+        Declared(spec.key + POOL, "double", f"what {spec.name} was divided by", nullable=True)
+        for spec in specs
+        if spec.metric.pool is not None
+    ]
+    return QUERY_METRICS.plus([*cut, *measured, *pooled])
 
 
 def order(rankings: DataFrame, conventions: Conventions) -> DataFrame:
@@ -37,6 +42,7 @@ def order(rankings: DataFrame, conventions: Conventions) -> DataFrame:
     return rankings.repartition("query_id").select(
         "system",
         "query_id",
+        "doc_id",
         F.row_number().over(lists).alias("rank"),
         F.xxhash64("doc_id").alias("doc"),
         tied.alias("tied"),
@@ -81,7 +87,8 @@ def score(
     )
     carried = [c for c in table.columns if c.name in ("system", "query_id", "weight", "tied", *segments)]
     counted = [table[name] for name in COUNTS]
-    made = Table("scored", table.row, (*carried, *counted, *[table[spec.key] for spec in specs]))
+    numbers = [c for c in table.columns if c.type == "double" and c not in carried]
+    made = Table("scored", table.row, (*carried, *counted, *numbers))
     return rows.mapInArrow(score_lists([spec.name for spec in specs], conventions), made.struct()).select(*table.names)
 
 

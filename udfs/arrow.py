@@ -18,7 +18,7 @@ from udfs.lists import assemble
 from udfs.match import best_labels, match
 from udfs.ragged import Floats, Ints, Ragged
 from udfs.registry import Spec, parse_all
-from udfs.score import score
+from udfs.score import pools, score
 
 ARRAYS = {"rank": "array<int>", "doc": "array<bigint>", "label_doc": "array<bigint>", "label": "array<double>"}
 COUNTS = ("retrieved", "duplicates", "labelled", "relevant", "judged")
@@ -51,7 +51,8 @@ def _scored(batch: pa.RecordBatch, specs: Sequence[Spec], conventions: Conventio
     }
     carried = {name: batch.column(name) for name in batch.schema.names if name not in ARRAYS}
     counted = {name: pa.array(counts[name].astype(np.int32)) for name in COUNTS}
-    scored = {key: pa.array(values, from_pandas=True) for key, values in score(block, specs, conventions).items()}
+    numbers = score(block, specs, conventions) | pools(block, specs, conventions)
+    scored = {name: pa.array(values, from_pandas=True) for name, values in numbers.items()}
     return pa.RecordBatch.from_pydict(carried | counted | scored)
 
 

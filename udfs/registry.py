@@ -26,10 +26,12 @@ from typing import Literal
 
 from schemas.errors import ConfigurationError, did_you_mean
 from udfs.block import Block
-from udfs.ragged import Floats
+from udfs.ragged import Floats, Ints
 
 Argument = str | float | bool | None
 Kernel = Callable[..., Floats]
+Pool = Callable[..., Floats | Ints]
+POOL = "__pool"  # what follows a metric's key in the name of its column of pooled denominators
 Defined = Literal["always", "relevant", "gain"]
 
 
@@ -82,6 +84,7 @@ class Metric:
     defined: Defined
     condensable: bool
     needs: tuple[str, ...]
+    pool: Pool | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -120,12 +123,15 @@ def metric(
     defined: Defined = "relevant",
     condensable: bool = True,
     needs: tuple[str, ...] = (),
+    pool: Pool | None = None,
 ) -> Callable[[Kernel], Kernel]:
     """Register the decorated kernel under its own name.
 
     `defined` says which queries have an answer: those with a relevant document, those whose ideal gain
     is above 0, or all. `condensable` is false for what must see the unjudged documents. `needs` names
-    the tables or lists beyond labels that the kernel reads (`documents`, `decisions`, `earlier`).
+    the tables or lists beyond labels that the kernel reads (`documents`, `decisions`, `earlier`). `pool`
+    is for a metric that is a ratio: called as the kernel is, it answers what each list's value was divided
+    by, so that Σ value · pool / Σ pool is the ratio over all queries together.
     """
 
     def register(kernel: Kernel) -> Kernel:
@@ -134,7 +140,9 @@ def metric(
             raise ValueError(f"two metrics are named {name!r}")
         summary, _, explanation = (inspect.getdoc(kernel) or "").partition("\n\n")
         own = dict(parameters or {}) | ({"judged_only": JUDGED_ONLY} if condensable else {})
-        _METRICS[name] = Metric(name, kernel, summary, explanation, reference, own, cutoff, defined, condensable, needs)
+        _METRICS[name] = Metric(
+            name, kernel, summary, explanation, reference, own, cutoff, defined, condensable, needs, pool
+        )
         return kernel
 
     return register
@@ -200,4 +208,4 @@ def _print(value: Argument) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-__all__ = ["REL", "Block", "Metric", "Parameter", "Spec", "metric", "metrics", "parse", "parse_all"]
+__all__ = ["POOL", "REL", "Block", "Metric", "Parameter", "Spec", "metric", "metrics", "parse", "parse_all"]

@@ -9,13 +9,28 @@ import numpy as np
 from udfs.block import Block
 from udfs.conventions import Conventions
 from udfs.ragged import Floats
-from udfs.registry import Argument, Spec
+from udfs.registry import POOL, Argument, Spec
 
 
 def score(block: Block, specs: Sequence[Spec], conventions: Conventions) -> dict[str, Floats]:
     """Per metric key, one number per list; NaN where the metric is undefined."""
     with np.errstate(invalid="ignore"):
         return {spec.key: _score(block, spec, conventions) for spec in specs}
+
+
+def pools(block: Block, specs: Sequence[Spec], conventions: Conventions) -> dict[str, Floats]:
+    """Per column of a metric that can be pooled, what each list's value was divided by."""
+    found = {}
+    for spec in specs:
+        pool = spec.metric.pool
+        if pool is None:
+            continue
+        arguments = spec.arguments
+        arguments.pop("judged_only", None)
+        if arguments.get("rel", 0) is None:
+            arguments["rel"] = conventions.rel
+        found[spec.key + POOL] = np.asarray(pool(block, spec.k, **arguments), dtype=np.float64)
+    return found
 
 
 def _score(block: Block, spec: Spec, conventions: Conventions) -> Floats:

@@ -12,6 +12,7 @@ GAIN = Parameter("exp2", "exp2 = 2^g − 1, which prizes the best documents; lin
     "exp2 gain after Burges et al., ICML 2005",
     parameters={"gain": GAIN},
     defined="gain",
+    pool=lambda block, k, *, gain: block.ideal_dcg(gain, k),
 )
 def ndcg(block: Block, k: int | None, *, gain: str) -> Floats:
     """How near the order of the top k is to the best order that the labels allow.

@@ -3,8 +3,13 @@
 import numpy as np
 
 from udfs.block import Block, safe_ratio
-from udfs.ragged import Floats
+from udfs.ragged import Floats, Ints
 from udfs.registry import REL, Parameter, metric
+
+
+def _divisor(block: Block, k: int | None, *, rel: float | None, cap: bool) -> Ints:
+    relevant = block.relevant(rel)
+    return np.minimum(relevant, k) if cap and k else relevant
 
 
 @metric(
@@ -13,11 +18,11 @@ from udfs.registry import REL, Parameter, metric
         "rel": REL,
         "cap": Parameter(False, "divide by min(k, relevant), so that 1 can be reached at any k"),
     },
+    pool=_divisor,
 )
 def recall(block: Block, k: int | None, *, rel: float | None, cap: bool) -> Floats:
     """The share of the relevant documents that the top k holds.
 
     hits in the top k / relevant documents of the query; with cap=true / min(k, relevant).
     """
-    relevant = block.relevant(rel)
-    return safe_ratio(block.hits_within(k, rel), np.minimum(relevant, k) if cap and k else relevant)
+    return safe_ratio(block.hits_within(k, rel), _divisor(block, k, rel=rel, cap=cap))
