@@ -1,0 +1,83 @@
+"""From the values of queries to the columns whose sums are all that the estimates need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from udfs.ragged import Floats
+from udfs.statistics.plan import TIE
+
+Columns = dict[str, Floats]  # name -> units × metrics
+
+# Where every unit is one query, x of the plain mean is 0 or 1 and some sums are the same: they are added once.
+_SAME = {"units": "x", "xx": "x", "xy": "y", "query_yy": "yy"}
+
+_MEAN = ("rows", "units", "y", "x", "yy", "xy", "xx", "query_yy")
+OF_SYSTEM = (
+    *_MEAN,
+    *("w_units", "w_y", "w_x", "w_yy", "w_xy", "w_xx"),
+    *("p_units", "p_y", "p_x", "p_yy", "p_xy", "p_xx"),
+)
+OF_PAIR = (*_MEAN, "b", "yb", "bb", "w", "w_x", "w_y", "wins", "losses", "absolute")
+
+
+def system_base(values: Floats, there: Floats, weight: Floats, pool: Floats) -> Columns:
+    """What is summed over the queries of a unit, for one system. `pool` is NaN where a metric has none."""
+    defined = ~np.isnan(values)
+    y, x = np.where(defined, values, 0.0), defined.astype(np.float64)
+    w_x = weight[:, None] * x
+    base = {"rows": np.broadcast_to(there[:, None], x.shape), "y": y, "x": x, "w_x": w_x, "w_y": w_x * y}
+    base |= {"query_yy": y * y}
+    pooled = ~np.isnan(pool).all(axis=0) if len(pool) else np.zeros(pool.shape[1], dtype=bool)
+    if pooled.any():
+        p_x = np.where(defined & ~np.isnan(pool), pool, 0.0)
+        base |= {"p_x": p_x, "p_y": p_x * y}
+    return base
+
+
+def pair_base(baseline: Floats, candidate: Floats, weight: Floats, kept: Floats) -> Columns:
+    """What is summed over the queries of a unit, for a pair of systems; `kept` is 0 where too little is judged."""
+    both = ~np.isnan(baseline) & ~np.isnan(candidate)
+    used = both & (kept > 0)
+    y, b = np.where(used, candidate - baseline, 0.0), np.where(used, baseline, 0.0)
+    x, w = used.astype(np.float64), weight[:, None]
+    return {
+        "rows": both.astype(np.float64),
+        "y": y,
+        "x": x,
+        "b": b,
+        "w": w * both,
+        "w_x": w * x,
+        "w_y": w * y,
+        "wins": (y > TIE).astype(np.float64),
+        "losses": (y < -TIE).astype(np.float64),
+        "absolute": np.abs(y),
+        "query_yy": y * y,
+    }
+
+
+def summands(base: Mapping[str, Floats], *, clustered: bool) -> Columns:
+    """The base columns with the squares and products that the errors need, leaving out what `_SAME` can say."""
+    columns = {name: values for name, values in base.items() if clustered or name not in _SAME}
+    y, x = base["y"], base["x"]
+    columns["yy"] = y * y if clustered else base["query_yy"]
+    if clustered:
+        columns |= {"units": (x != 0).astype(np.float64), "xy": x * y, "xx": x * x}
+    if "b" in base:
+        columns |= {"yb": y * base["b"], "bb": base["b"] ** 2}
+        return columns
+    for form in ("w", "p"):
+        if f"{form}_x" in base:
+            fy, fx = base[f"{form}_y"], base[f"{form}_x"]
+            columns |= {f"{form}_units": (fx != 0).astype(np.float64)}
+            columns |= {f"{form}_yy": fy * fy, f"{form}_xy": fx * fy, f"{form}_xx": fx * fx}
+    return columns
+
+
+def spelled_out(name: str, sums: Mapping[str, Floats], shape: tuple[int, ...]) -> Floats:
+    """The sum called `name`, also where it was left out because another one is the same, or there is none."""
+    if name in sums:
+        return sums[name]
+    return sums[_SAME[name]] if name in _SAME else np.zeros(shape)

@@ -1,0 +1,123 @@
+"""The rows of one partition as arrays: one entry per query, every system beside it, units together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from udfs.ragged import Bools, Floats, Ints
+from udfs.registry import POOL
+from udfs.statistics.plan import BETWEEN, EVERYTHING, NO_VALUE, Plan
+from udfs.statistics.resample import Hashes
+
+QUERY, UNIT = "query", "unit"  # 64-bit hashes of the query, and of what is independent of the others
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Rows sorted by unit and query; `at[s, q]` is the row of system s for query q, −1 where it has none."""
+
+    values: Floats  # rows × numbers of the plan
+    weight: Floats  # per query
+    unit: Hashes  # per query
+    at: Ints
+    codes: tuple[Ints, ...]  # per cut of the plan, the cell of each query
+    cells: tuple[list[str], ...]  # per cut, what its cells are called
+
+    @property
+    def size(self) -> int:
+        return len(self.weight)
+
+    def chunks(self, limit: int) -> Iterator[slice]:
+        """Consecutive queries, about `limit` at a time; a unit is never split."""
+        starts = np.flatnonzero(np.concatenate(([True], self.unit[1:] != self.unit[:-1])))
+        borders = np.append(starts, self.size)
+        start = 0
+        while start < self.size:
+            stop = int(borders[np.searchsorted(borders, min(start + limit, self.size))])
+            yield slice(start, stop)
+            start = stop
+
+    def numbers(self, system: int, part: slice, columns: list[int]) -> Floats:
+        """The chosen numbers of one system for some queries; NaN where it has no row."""
+        rows = self.at[system, part]
+        found = self.values[np.maximum(rows, 0)][:, columns]
+        found[rows < 0] = np.nan
+        return found
+
+
+def frame_of(table: pa.Table, plan: Plan) -> Frame:
+    """The frame of these rows. A query that a system has twice counts once, with its last row."""
+    query = _numbers(table, QUERY).view(np.uint64)
+    unit = _numbers(table, UNIT).view(np.uint64) if plan.clustered else query
+    order = np.lexsort((query, unit)) if plan.clustered else np.argsort(query, kind="stable")
+    query, unit = query[order], unit[order]
+    first = np.concatenate(([True], (query[1:] != query[:-1]) | (unit[1:] != unit[:-1])))
+    owner, starts = np.cumsum(first) - 1, np.flatnonzero(first)
+    at = np.full((len(plan.systems), len(starts)), -1, dtype=np.int64)
+    system, names = _coded(table["system"])
+    place = np.array([plan.systems.index(name) for name in names], dtype=np.int64)
+    at[place[system[order]], owner] = np.arange(len(order))
+    values = np.stack([_floats(table, name) for name in plan.numbers], axis=1)[order]
+    columns = {name: _coded(table[name]) for name in plan.columns}
+    cut = [_cells([columns[name] for name in names], order[starts]) for names in plan.cuts]
+    return Frame(
+        values,
+        _floats(table, "weight")[order][starts],
+        unit[starts],
+        at,
+        tuple(codes for codes, _ in cut),
+        tuple(cells for _, cells in cut),
+    )
+
+
+def pool_columns(plan: Plan) -> list[int]:
+    """Per metric, where its pooled denominator stands among the numbers; −1 where it has none."""
+    return [plan.numbers.index(key + POOL) if key in plan.pooled else -1 for key in plan.metrics]
+
+
+def paired(table: pa.Table, plan: Plan) -> Bools:
+    """Which rows belong to a query for which every system is here: nothing elsewhere concerns them."""
+    query = _numbers(table, QUERY)
+    _, inverse, counts = np.unique(query, return_inverse=True, return_counts=True)
+    complete: Bools = counts[inverse] >= len(plan.systems)
+    return complete
+
+
+def _cells(columns: list[tuple[Ints, list[str]]], rows: Ints) -> tuple[Ints, list[str]]:
+    """The cell of each of `rows` when cut by these columns, and the names of the cells."""
+    if not columns:
+        return np.zeros(len(rows), dtype=np.int64), [EVERYTHING]
+    codes = np.zeros(len(rows), dtype=np.int64)
+    for column, names in columns:
+        codes = codes * len(names) + column[rows]
+    seen, inverse = np.unique(codes, return_inverse=True)
+    every = [names for _, names in columns]
+    if len(every) == 1:
+        return inverse, [every[0][code] for code in seen]
+    spelled = list(product(*every))  # in the order in which the codes count
+    return inverse, [BETWEEN.join(spelled[code]) for code in seen]
+
+
+def _coded(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
+    """A column of text as numbers, and what they stand for."""
+    coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.combine_chunks()
+    codes: Ints = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes, [NO_VALUE if name is None else name for name in coded.dictionary.to_pylist()]
+
+
+def _numbers(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
+    numbers: npt.NDArray[np.int64] = table[name].to_numpy()
+    return numbers
+
+
+def _floats(table: pa.Table, name: str) -> Floats:
+    floats: Floats = table[name].to_numpy().astype(np.float64, copy=False)  # null becomes NaN
+    return floats
