@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if __name__ == "__main__":  # run as a file, Python looks for imports beside it rather than in the project
     sys.path[0] = str(Path(__file__).resolve().parents[1])
@@ -14,7 +14,9 @@ import json
 
 import click
 
+from jobs.conclusions import show_conclusions
 from jobs.options import Date, configured, debug
+from schemas.errors import GateError
 
 if TYPE_CHECKING:
     from pipelines.evaluate import Outcome
@@ -25,9 +27,10 @@ if TYPE_CHECKING:
 @configured
 @click.option("--date", required=True, type=Date(), help="The date to evaluate, e.g. 2026-11-01.")
 @click.option("--force", is_flag=True, help="Do the work again even where it is already done.")
+@click.option("--no-gate", is_flag=True, help="Show the gate's verdicts, but finish with 0 whatever they are.")
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", help="What to print at the end.")
 @debug
-def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool, output: str) -> None:
+def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool, no_gate: bool, output: str) -> None:
     """Score systems against labels and publish the result.
 
     \b
@@ -46,10 +49,32 @@ def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool,
         run = outcome.manifest.run
         means = read_table(spark, loaded.config.warehouse, "segment_metrics", date=str(date), run=run)
         headline = [row.asDict() for row in means.where("segment = 'all'").collect()]
+        compared: list[dict[str, Any]] = []
+        if "comparisons" in outcome.manifest.tables:
+            table = read_table(spark, loaded.config.warehouse, "comparisons", date=str(date), run=run)
+            compared = [row.asDict() for row in table.where("segment = 'all'").collect()]
     if output == "json":
-        click.echo(json.dumps({"run": run, "found_done": outcome.found_done, "metrics": headline}, default=str))
+        said = {"gate": outcome.manifest.gate, "readings": outcome.manifest.readings}
+        facts = {"run": run, "found_done": outcome.found_done, "metrics": headline, "comparisons": compared}
+        click.echo(json.dumps(facts | said, default=str))
     else:
         show(outcome, headline, loaded.config.warehouse, loaded.config.metrics)
+        show_conclusions(outcome.manifest, compared, loaded.config.metrics)
+    if not no_gate:
+        refuse(outcome.manifest)
+
+
+def refuse(manifest: Manifest) -> None:
+    """Raise where the gate does not pass; the run is published all the same."""
+    stopped = [verdict for verdict in manifest.gate if verdict["verdict"] != "pass"]
+    if stopped:
+        first = stopped[0]
+        raise GateError(
+            f"{len(stopped)} of {len(manifest.gate)} conditions of the gate are not met, first: {first['condition']} "
+            f"for {first['candidate']}: {first['verdict']}, {first['reason']}",
+            where=f"run {manifest.run}",
+            hint="the results are published; --no-gate finishes with 0",
+        )
 
 
 def show(outcome: Outcome, headline: list[dict[str, object]], warehouse: str, metrics: tuple[str, ...]) -> None:

@@ -67,7 +67,7 @@ def check(inputs: Mapping[str, Input], config: Config) -> Checked:
 
 def contract(name: str, config: Config) -> Table:
     """The contract of an input, with the columns that this configuration adds to it."""
-    added = config.segment_columns if name == "queries" else ()
+    added = config.query_columns if name == "queries" else ()
     return INPUTS[name].plus(Column(column, "string", "a segment", nullable=True) for column in added)
 
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from pipelines.config_statistics import BANDS, Bands, Compare, Condition, MetricName, Statistics
 from pipelines.formats import formats
-from schemas.errors import ConfigurationError, did_you_mean
+from pipelines.section import Section
+from schemas.errors import did_you_mean
 from schemas.inputs import INPUTS
 from schemas.outputs import QUERY_METRICS
 from udfs.conventions import Conventions
 from udfs.registry import Spec, parse, parse_all
-
-
-class Section(BaseModel):
-    """A part of the configuration: cannot be changed, and has no keys that nothing reads."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from udfs.statistics.plan import BETWEEN, EVERYTHING
 
 
 def _known_format(name: str) -> str:
@@ -85,15 +82,7 @@ class Spark(Section):
         return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in settings.items()}
 
 
-def _canonical(text: str) -> str:
-    try:
-        return parse(text).name
-    except ConfigurationError as error:
-        raise ValueError(str(error)) from None
-
-
 SegmentColumns = Annotated[tuple[str, ...], Field(min_length=1)]
-MetricName = Annotated[str, AfterValidator(_canonical)]
 
 
 class Config(Section):
@@ -104,8 +93,14 @@ class Config(Section):
         ("ndcg@10", "recall@10"), min_length=1, description="What to compute, as `name(parameters)@k`."
     )
     segments: tuple[SegmentColumns, ...] = Field(
-        (), description="Columns of `queries` to report by; a list inside the list is a combination."
+        (),
+        description="Columns of `queries` to report by, or `traffic_band` and `relevant_band`; a list inside the list "
+        "is a combination.",
     )
+    bands: Bands = Field(Bands(), description="Where bands end.")
+    statistics: Statistics = Field(Statistics(), description="How certain a number is.")
+    compare: Compare = Field(Compare(), description="Which systems are compared.")
+    gate: tuple[Condition, ...] = Field((), description="The conditions of release, each a section of its own.")
     conventions: Conventions = Field(
         Conventions(),
         description="What a number means at the edges.",
@@ -146,9 +141,44 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _segments_have_a_table(self) -> Config:
-        if self.segments and self.inputs.queries is None:
+        if self.segment_columns and self.inputs.queries is None:
             raise ValueError("segments need inputs.queries, whose columns they are")
+        if self.statistics.cluster is not None and self.inputs.queries is None:
+            raise ValueError("statistics.cluster needs inputs.queries, whose column it is")
         return self
+
+    @model_validator(mode="after")
+    def _gate_can_be_judged(self) -> Config:
+        segments = [EVERYTHING, *[BETWEEN.join(columns) for columns in self.segments]]
+        for place, condition in enumerate(self.gate):
+            at = f"gate[{place}]"
+            if condition.metric not in self.metrics:
+                raise ValueError(
+                    f"{at} is about {condition.metric!r}, which is not computed: add it to metrics, or "
+                    f"{did_you_mean(condition.metric, self.metrics)}"
+                )
+            if condition.segment not in segments:
+                raise ValueError(
+                    f"{at} is about the segment {condition.segment!r}, which is not reported: add it to segments, or "
+                    f"{did_you_mean(condition.segment, segments)}"
+                )
+            if not condition.absolute and self.compare.baseline is None:
+                raise ValueError(f"{at} compares with a baseline: name it in compare.baseline")
+            if condition.min_judged is not None:
+                self._judged(condition.metric, f"{at}.min_judged")
+        if self.compare.min_judged is not None:
+            for metric in self.metrics:
+                self._judged(metric, "compare.min_judged")
+        return self
+
+    def _judged(self, metric: str, wanted_by: str) -> None:
+        if self.judged_key(parse(metric)) is None and parse(metric).k is not None:
+            raise ValueError(f"{wanted_by} needs judged@{parse(metric).k}, for {metric}: add it to metrics")
+
+    def judged_key(self, spec: Spec) -> str | None:
+        """The column that says how much of the top k of this metric is judged."""
+        found = [other.key for other in self.specs if other.metric.name == "judged" and other.k == spec.k]
+        return found[0] if found else None
 
     @property
     def specs(self) -> tuple[Spec, ...]:
@@ -156,8 +186,15 @@ class Config(Section):
 
     @property
     def segment_columns(self) -> tuple[str, ...]:
-        """Every column that some segment uses, once."""
-        return tuple(dict.fromkeys(column for segment in self.segments for column in segment))
+        """Every column of `queries` that some segment uses, once."""
+        named = [column for segment in self.segments for column in segment if column not in BANDS]
+        return tuple(dict.fromkeys(named))
+
+    @property
+    def query_columns(self) -> tuple[str, ...]:
+        """Every column of `queries` that travels with a query's results, once."""
+        cluster = self.statistics.cluster
+        return tuple(dict.fromkeys([*self.segment_columns, *([cluster] if cluster else [])]))
 
     def sources(self) -> dict[str, Source]:
         """The inputs that are configured, by the name of their contract."""

@@ -180,7 +180,7 @@ def _explain(details: ErrorDetails, origins: Mapping[str, str], path: str) -> st
 def _keys(loc: Sequence[int | str]) -> list[str]:
     """The keys that the model allows at `loc`."""
     model: type[BaseModel] = Config
-    for part in loc:
+    for part in (part for part in loc if not isinstance(part, int)):
         annotation = model.model_fields[str(part)].annotation
         options = [annotation, *get_args(annotation)]
         model = next(option for option in options if isinstance(option, type) and issubclass(option, BaseModel))

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipelines.aggregate import aggregate
 from pipelines.check import Checked, check
 from pipelines.complaints import input_errors
+from pipelines.conclude import conclude
 from pipelines.config import Config
 from pipelines.publish import Attempt
 from pipelines.read import Input, read
@@ -77,15 +77,21 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
                     checked.tables["judgments"].rows,
                     checked.tables["queries"].rows if "queries" in checked.tables else None,
                     systems=checked.systems,
-                    segments=config.segment_columns,
+                    segments=config.query_columns,
                     specs=config.specs,
                     conventions=conventions,
                 ),
             )
             refuse(query_metrics, conventions)
-        with stages.stage("aggregate"):
-            attempt.write(
-                "segment_metrics", aggregate(query_metrics, segments=config.segments, specs=config.specs).coalesce(1)
+        with stages.stage("conclude"):
+            conclusions = conclude(
+                attempt,
+                query_metrics,
+                checked.tables["rankings"].rows,
+                checked.tables["judgments"].rows,
+                systems=checked.systems,
+                config=config,
+                conventions=conventions,
             )
         manifest = attempt.commit(
             seconds=stages.seconds,
@@ -96,6 +102,8 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
             inputs={name: _record(inputs[name], checked, name) for name in inputs},
             systems=checked.systems,
             conventions=conventions.model_dump(),
+            gate=[verdict.model_dump() for verdict in conclusions.verdicts],
+            readings=[asdict(reading) for reading in conclusions.readings],
         )
     return Outcome(manifest, found_done=False)
 

@@ -63,6 +63,7 @@ def _keys(model: type[BaseModel], at: str) -> Iterator[tuple[str, str, str, str]
         if inner is None:
             yield key, _type(field.annotation), _default(field), field.description or ""
         else:
+            key += "[]" if get_origin(field.annotation) is tuple else ""
             yield key, "section", "required" if field.is_required() else "", field.description or ""
             if inner.__name__ != "Source" or name == "rankings":
                 yield from _keys(inner, key if inner.__name__ != "Source" else "inputs.*")

@@ -41,6 +41,8 @@ class Manifest(BaseModel):
     systems: tuple[str, ...]
     conventions: Mapping[str, Any]
     tables: Mapping[str, TableRecord]
+    gate: tuple[Mapping[str, Any], ...] = ()
+    readings: tuple[Mapping[str, Any], ...] = ()
 
 
 class TableRecord(BaseModel):

@@ -3,6 +3,13 @@
 from schemas.inputs import QUERY_ID, SYSTEM
 from schemas.table import Column, Table
 
+
+def _bounds(name: str) -> tuple[Column, Column]:
+    """The two ends of an interval."""
+    low = Column(f"{name}_low", "double", f"lower end of the interval of {name}", nullable=True)
+    return low, Column(f"{name}_high", "double", "upper end", nullable=True)
+
+
 QUERY_METRICS = Table(
     "query_metrics",
     "one system and query; one more column per metric and segment",
@@ -29,12 +36,76 @@ SEGMENT_METRICS = Table(
         Column("value", "string", "the segment's value in those columns"),
         Column("metric", "string", "the metric's key"),
         Column("macro", "double", "mean over the queries where it is defined", nullable=True),
+        *_bounds("macro"),
         Column("weighted", "double", "the same, weighted by traffic", nullable=True),
+        *_bounds("weighted"),
+        Column("micro", "double", "the ratio over all queries together, for metrics that are ratios", nullable=True),
+        *_bounds("micro"),
         Column("stddev", "double", "standard deviation over queries", nullable=True),
         Column("queries", "bigint", "queries in the mean"),
         Column("skipped", "bigint", "queries left out because the metric is undefined for them"),
     ),
     key=("system", "segment", "value", "metric"),
+)
+
+BASELINE = Column("baseline", "string", "the system that is compared with")
+CANDIDATE = Column("candidate", "string", "the system that is compared")
+
+COMPARISONS = Table(
+    "comparisons",
+    "one pair of systems, segment and metric, paired by query",
+    (
+        BASELINE,
+        CANDIDATE,
+        Column("segment", "string", "the columns that cut the segment; `all` for everything"),
+        Column("value", "string", "the segment's value in those columns"),
+        Column("metric", "string", "the metric's key"),
+        Column("baseline_mean", "double", "mean of the baseline over the queries compared", nullable=True),
+        Column("candidate_mean", "double", "mean of the candidate over the same queries", nullable=True),
+        Column("delta", "double", "candidate_mean − baseline_mean", nullable=True),
+        *_bounds("delta"),
+        Column("stderr", "double", "standard error of delta", nullable=True),
+        Column("degrees", "double", "degrees of freedom of its t interval", nullable=True),
+        Column("weighted_delta", "double", "mean difference weighted by traffic", nullable=True),
+        Column("relative", "double", "delta / baseline_mean", nullable=True),
+        Column("relative_stderr", "double", "standard error of relative, linearised", nullable=True),
+        Column("p_value", "double", "paired t test", nullable=True),
+        Column("p_randomisation", "double", "sign-flip test, where asked for", nullable=True),
+        Column("p_bootstrap", "double", "bootstrap test, where asked for", nullable=True),
+        Column("p_adjusted", "double", "p_value adjusted for its family; null outside of it", nullable=True),
+        Column("significant", "boolean", "p_adjusted is below 1 − confidence; null outside the family", nullable=True),
+        Column("effect_size", "double", "delta / standard deviation of the differences", nullable=True),
+        Column("wins", "bigint", "queries where the candidate is better"),
+        Column("ties", "bigint", "queries where both are equal, to 1e-9"),
+        Column("losses", "bigint", "queries where the candidate is worse"),
+        Column("queries", "bigint", "queries compared"),
+        Column("unjudged", "bigint", "queries left out because too little of a list is judged"),
+        Column("kept_traffic", "double", "share of the traffic of both systems that was compared", nullable=True),
+        Column("detectable_delta", "double", "smallest true difference found with 80 % power", nullable=True),
+        Column("gate", "string", "verdict of the gate on this row: pass, fail or undecidable", nullable=True),
+    ),
+    key=("baseline", "candidate", "segment", "value", "metric"),
+)
+
+QUERY_CHANGES = Table(
+    "query_changes",
+    "one of the queries that gained or lost most between two systems",
+    (
+        BASELINE,
+        CANDIDATE,
+        Column("metric", "string", "the metric's key"),
+        Column("direction", "string", "which way it went", choices=("gain", "loss")),
+        Column("place", "int", "1 for the largest"),
+        QUERY_ID,
+        Column("weight", "double", "traffic of the query"),
+        Column("baseline_value", "double", "the metric for the baseline"),
+        Column("candidate_value", "double", "the metric for the candidate"),
+        Column("delta", "double", "candidate_value − baseline_value"),
+        Column(
+            "moved", "string", "the documents that moved, best grade first: doc_id (grade) from → to", nullable=True
+        ),
+    ),
+    key=("baseline", "candidate", "metric", "direction", "place"),
 )
 
 QUARANTINE = Table(
@@ -47,4 +118,4 @@ QUARANTINE = Table(
     ),
 )
 
-OUTPUTS = {table.name: table for table in (QUERY_METRICS, SEGMENT_METRICS, QUARANTINE)}
+OUTPUTS = {table.name: table for table in (QUERY_METRICS, SEGMENT_METRICS, COMPARISONS, QUERY_CHANGES, QUARANTINE)}

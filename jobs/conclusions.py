@@ -1,0 +1,71 @@
+"""Print comparisons, the gate's verdicts and the readings."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pipelines.runs import Manifest
+
+_MARKS = {"pass": "✓", "fail": "✗", "undecidable": "?"}
+
+
+def show_conclusions(manifest: Manifest, compared: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> None:
+    """Everything that a run says beyond its means; nothing where it says nothing."""
+    from rich.console import Console
+
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    if compared:
+        show_comparisons(console, compared, metrics)
+    for verdict in manifest.gate:
+        value = "" if verdict["segment"] == "all" else f" [{verdict['segment']} = {verdict['value']}]"
+        mark, said = _MARKS[verdict["verdict"]], verdict["verdict"]
+        line = f"{mark} gate {said}: {verdict['condition']}{value} for {verdict['candidate']}: {verdict['reason']}"
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+        if verdict["warning"]:
+            console.print(f"! {verdict['warning']}", highlight=False, soft_wrap=True, markup=False)
+    for reading in manifest.readings:
+        line = f"• {reading['candidate']} against {reading['baseline']}: {reading['text']}"
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+def show_comparisons(console: Console, compared: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> None:
+    """One line per pair and metric over all queries."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from udfs.registry import parse
+
+    order = {parse(name).key: (place, name) for place, name in enumerate(metrics)}
+    table = Table(title="Paired by query", title_justify="left")
+    for column in ("candidate − baseline", "metric"):
+        table.add_column(column)
+    for column in ("delta", "interval", "change", "p", "adj. p", "+ / = / −", "can see"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in sorted(compared, key=lambda r: (r["baseline"], r["candidate"], order[r["metric"]])):
+        interval = f"[{_number(row['delta_low'])}, {_number(row['delta_high'])}]"
+        star = "*" if row["significant"] else ""
+        table.add_row(
+            escape(f"{row['candidate']} − {row['baseline']}"),
+            order[row["metric"]][1],
+            _number(row["delta"]),
+            escape(interval),
+            "–" if row["relative"] is None else f"{row['relative']:+.1%}",
+            _p(row["p_value"]),
+            _p(row["p_adjusted"]) + star,
+            f"{row['wins']:,} / {row['ties']:,} / {row['losses']:,}",
+            "–" if row["detectable_delta"] is None else f"±{row['detectable_delta']:.4f}",
+        )
+    console.print(table)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:+.4f}"
+
+
+def _p(value: float | None) -> str:
+    return "–" if value is None else "<.0001" if value < 1e-4 else f"{value:.4f}"

@@ -1,0 +1,96 @@
+"""The register of readings, and the evidence that they look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.config import Config
+from udfs.registry import Spec
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One sentence about one pair of systems, and the rule that says it."""
+
+    rule: str
+    baseline: str
+    candidate: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What all readings of a run may look at: never more than one row per segment and metric, and the movers."""
+
+    comparisons: Sequence[Row]
+    changes: Sequence[Row]
+    averages: Sequence[Row]  # of single systems over all queries
+    relevant: float  # relevant documents per query that has any
+    behaviour: bool  # labels made from behaviour rather than by people
+    config: Config
+
+    def pairs(self) -> Iterator[Pair]:
+        for baseline, candidate in dict.fromkeys((row["baseline"], row["candidate"]) for row in self.comparisons):
+            yield Pair(baseline, candidate, self)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The evidence about one pair of systems."""
+
+    baseline: str
+    candidate: str
+    evidence: Evidence
+
+    @property
+    def config(self) -> Config:
+        return self.evidence.config
+
+    @property
+    def alpha(self) -> float:
+        return 1 - self.config.statistics.confidence
+
+    def rows(self, segment: str = "all") -> list[Row]:
+        """The comparisons of this pair in one segment."""
+        about = (self.baseline, self.candidate, segment)
+        return [r for r in self.evidence.comparisons if (r["baseline"], r["candidate"], r["segment"]) == about]
+
+    def row(self, spec: Spec) -> Row | None:
+        """The comparison over all queries by one metric, where there is anything to say."""
+        return next((r for r in self.rows() if r["metric"] == spec.key and r["p_value"] is not None), None)
+
+    def named(self, name: str) -> list[tuple[Spec, Row]]:
+        """Every metric of this name, with its comparison over all queries."""
+        specs = [spec for spec in self.config.specs if spec.metric.name == name]
+        return [(spec, row) for spec in specs if (row := self.row(spec)) is not None]
+
+    @property
+    def headline(self) -> tuple[Spec, Row] | None:
+        """The first metric of the gate, or of the run."""
+        gated = {condition.metric for condition in self.config.gate}
+        specs = sorted(self.config.specs, key=lambda spec: spec.name not in gated)
+        row = self.row(specs[0])
+        return None if row is None else (specs[0], row)
+
+    def moved(self, row: Row) -> int:
+        """+1 or −1 where a difference is beyond chance, 0 where it may be chance."""
+        return 0 if row["p_value"] >= self.alpha else 1 if row["delta"] > 0 else -1
+
+
+Rule = Callable[[Pair], str | None]
+RULES: dict[str, Rule] = {}
+
+
+def reading(rule: Rule) -> Rule:
+    """Register a rule under its own name."""
+    RULES[rule.__name__] = rule
+    return rule
+
+
+def change(row: Row) -> str:
+    """A difference with its interval, as readings print it."""
+    return f"{row['delta']:+.4f} [{row['delta_low']:+.4f}, {row['delta_high']:+.4f}]"

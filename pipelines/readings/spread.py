@@ -1,0 +1,67 @@
+"""Readings of where a difference comes from."""
+
+from __future__ import annotations
+
+from pipelines.readings.rules import Pair, change, reading
+
+_CARRIED = 0.8  # a segment with this share of the difference carries it
+_MINORITY = 0.5  # if it has at most this share of the queries
+_FEW = 0.5  # share of the difference that a few queries may not exceed
+
+
+@reading
+def carried_by_one_segment(pair: Pair) -> str | None:
+    """Most of the difference comes from one value of one segment that has a minority of the queries."""
+    found = pair.headline
+    if found is None or pair.moved(found[1]) == 0:
+        return None
+    spec, whole = found
+    for segment in (columns[0] for columns in pair.config.segments if len(columns) == 1):
+        for row in (r for r in pair.rows(segment) if r["metric"] == spec.key and r["delta"] is not None):
+            share = row["delta"] * row["queries"] / (whole["delta"] * whole["queries"])
+            size = row["queries"] / whole["queries"]
+            if share >= _CARRIED and size <= _MINORITY:
+                return (
+                    f"{share:.0%} of the difference in {spec.name} comes from {segment} = {row['value']}, which has "
+                    f"{size:.0%} of the queries: {change(row)} there."
+                )
+    return None
+
+
+@reading
+def carried_by_few_queries(pair: Pair) -> str | None:
+    """The largest movers alone make up half of the difference or more."""
+    found = pair.headline
+    if found is None or pair.moved(found[1]) == 0:
+        return None
+    spec, row = found
+    direction = "gain" if row["delta"] > 0 else "loss"
+    about = (pair.baseline, pair.candidate, spec.key, direction)
+    largest = [
+        c["delta"]
+        for c in pair.evidence.changes
+        if (c["baseline"], c["candidate"], c["metric"], c["direction"]) == about
+    ]
+    share = sum(largest) / (row["delta"] * row["queries"])
+    if share >= _FEW and len(largest) < row["wins"] + row["losses"]:
+        return (
+            f"{len(largest)} of {row['queries']:,} queries make up {share:.0%} of the difference in {spec.name}: look "
+            "at them in query_changes before believing it."
+        )
+    return None
+
+
+@reading
+def weighting_changes_the_answer(pair: Pair) -> str | None:
+    """The mean over queries and the mean over traffic point different ways."""
+    found = pair.headline
+    if found is None or pair.moved(found[1]) == 0:
+        return None
+    spec, row = found
+    weighted = row["weighted_delta"]
+    if weighted is not None and weighted * row["delta"] < 0:
+        return (
+            f"{spec.name} moves by {row['delta']:+.4f} per query but by {weighted:+.4f} weighted by traffic: frequent "
+            "and rare queries disagree. Report by traffic_band."
+        )
+    return None

@@ -1,0 +1,75 @@
+"""Readings of how far the numbers can be trusted."""
+
+from __future__ import annotations
+
+from pipelines.readings.rules import Pair, reading
+
+_RELATIVE = 0.02  # without a gate, a difference of this share of the baseline is taken to matter
+_LEAST_JUDGED = 0.7
+_GAP = 0.02  # judged@k of two systems that differ by more are not equally well known
+
+
+@reading
+def low_power(pair: Pair) -> str | None:
+    """No difference was found, and one that matters could have been missed."""
+    found = pair.headline
+    if found is None:
+        return None
+    spec, row = found
+    drops = [c.drop for c in pair.config.gate if c.drop and c.metric == spec.name]
+    matters = min(drops) if drops else _RELATIVE * row["baseline_mean"]
+    if pair.moved(row) == 0 and row["detectable_delta"] > matters > 0:
+        needed = row["queries"] * (row["detectable_delta"] / matters) ** 2
+        return (
+            f"no difference in {spec.name} is certain, and {row['queries']:,} queries could only have shown one of "
+            f"{row['detectable_delta']:.4f}: for {matters:.4f} it takes about {needed:,.0f} queries."
+        )
+    return None
+
+
+@reading
+def candidate_less_judged(pair: Pair) -> str | None:
+    """The candidate brings documents that nobody has seen, so that its numbers rest on less."""
+    for spec, row in pair.named("judged"):
+        if row["delta"] < -_GAP and pair.moved(row) == -1:
+            rest = next((r for r in pair.rows() if r["unjudged"]), None)
+            kept = (
+                "" if rest is None else f" The comparison rests on {rest['queries']:,} queries where enough was judged."
+            )
+            return (
+                f"{spec.name} is {row['candidate_mean']:.3f} for {pair.candidate} against {row['baseline_mean']:.3f}: "
+                f"its new documents were never shown or labelled.{kept}"
+            )
+    return None
+
+
+@reading
+def little_is_judged(pair: Pair) -> str | None:
+    """Little of either list has a label."""
+    for spec, row in pair.named("judged"):
+        lower = min(row["baseline_mean"], row["candidate_mean"])
+        if lower < _LEAST_JUDGED:
+            return f"{spec.name} is only {lower:.3f}: differences may say more about the labels than about the systems."
+    return None
+
+
+@reading
+def much_left_out(pair: Pair) -> str | None:
+    """Queries with too little judged were left out, and with them much of the traffic."""
+    found = pair.headline
+    if found is None or not found[1]["unjudged"]:
+        return None
+    spec, row = found
+    share = row["queries"] / (row["queries"] + row["unjudged"])
+    return (
+        f"{spec.name} is compared on {row['queries']:,} queries ({share:.0%}, {row['kept_traffic']:.0%} of the "
+        f"traffic); {row['unjudged']:,} have too little judged."
+    )
+
+
+@reading
+def labels_taken_as_true(pair: Pair) -> str | None:
+    """Labels made from behaviour are estimates, and the intervals do not know that."""
+    if pair.evidence.behaviour:
+        return "the labels were made from behaviour; p-values and intervals treat them as true."
+    return None
