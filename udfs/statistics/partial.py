@@ -69,7 +69,8 @@ def partial_sums(plan: Plan, *, whole: bool) -> Callable[[Batches], Batches]:
             if not here.all():
                 yield from _rest(table.filter(pa.array(~here)))
                 table = table.filter(pa.array(here))
-        yield from emit(summed(frame_of(table, plan), plan, {}))
+        if table.num_rows:
+            yield from emit(summed(frame_of(table, plan), plan, {}))
 
     return run
 

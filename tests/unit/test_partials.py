@@ -1,0 +1,162 @@
+"""Estimates of whole tables: partial sums that merge, whatever the partitions and the order."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from udfs.statistics.finish import finish
+from udfs.statistics.partial import merge_partials, partial_sums
+from udfs.statistics.plan import Plan
+from udfs.statistics.resample import poisson_weights, signs
+
+PLAN = Plan(
+    systems=("a", "b"),
+    metrics=("m", "k"),
+    pooled=("m",),
+    segments=(("device",), ("device", "locale")),
+    pairs=(("a", "b"),),
+    judged=(None, None),
+)
+KEY = ["baseline", "candidate", "segment", "value", "metric"]
+
+
+def table(n: int = 60) -> pd.DataFrame:
+    """`n` queries of two systems; `k` is undefined here and there, and some devices are unknown."""
+    random = np.random.default_rng(3)
+    query = np.random.default_rng(4).integers(-(2**63), 2**63 - 1, n)
+    per_query = {
+        "query": query,
+        "unit": query % 7,
+        "weight": random.integers(1, 9, n).astype(float),
+        "device": random.choice(np.array(["ios", "web", None], dtype=object), n),
+        "locale": random.choice(["de", "en"], n),
+    }
+    rows = pd.DataFrame({name: np.repeat(values, 2) for name, values in per_query.items()})
+    rows["system"] = np.tile(["a", "b"], n)
+    rows["m"] = random.beta(0.5, 1, 2 * n)
+    rows["k"] = np.where(random.random(2 * n) < 0.2, np.nan, random.random(2 * n))
+    rows["m__pool"] = np.repeat(random.integers(1, 6, n).astype(float), 2)
+    return rows
+
+
+def run(parts: Sequence[pd.DataFrame], plan: Plan) -> pd.DataFrame:
+    def batches(rows: pd.DataFrame) -> list[Any]:
+        return list(pa.Table.from_pandas(rows, preserve_index=False).to_batches(max_chunksize=17))
+
+    partials = [p for part in parts for p in partial_sums(plan, whole=plan.clustered)(batches(part))]
+    found = pa.Table.from_batches(list(finish(plan)(merge_partials(plan)(partials)))).to_pandas()
+    return found.sort_values(KEY, na_position="first").reset_index(drop=True)
+
+
+def pick(found: pd.DataFrame, **wanted: str | None) -> Any:
+    for name, value in wanted.items():
+        found = found[found[name].isna()] if value is None else found[found[name] == value]
+    assert len(found) == 1
+    return found.iloc[0]
+
+
+def test_averages_of_a_segment_are_those_of_its_queries() -> None:
+    rows = table()
+    row = pick(run([rows], PLAN), baseline=None, candidate="a", segment="device", value="ios", metric="m")
+    mine = rows[(rows.system == "a") & (rows.device == "ios")]
+    assert (row.queries, row.skipped) == (len(mine), 0)
+    assert row.macro == pytest.approx(mine.m.mean(), rel=1e-12)
+    assert row.stddev == pytest.approx(mine.m.std(), rel=1e-12)
+    assert row.weighted == pytest.approx(np.average(mine.m, weights=mine.weight), rel=1e-12)
+    assert row.micro == pytest.approx((mine.m * mine.m__pool).sum() / mine.m__pool.sum(), rel=1e-12)
+    wanted = stats.t.interval(0.95, len(mine) - 1, loc=mine.m.mean(), scale=stats.sem(mine.m))
+    np.testing.assert_allclose([row.macro_low, row.macro_high], wanted, rtol=1e-9)
+
+
+def test_what_is_undefined_is_skipped_and_counted_and_has_no_pool() -> None:
+    rows = table()
+    row = pick(run([rows], PLAN), baseline=None, candidate="b", segment="all", value="all", metric="k")
+    mine = rows[rows.system == "b"].k
+    assert (row.queries, row.skipped) == (mine.count(), mine.isna().sum())
+    assert np.isnan(row.micro)
+
+
+def test_every_query_is_in_one_value_of_each_segment() -> None:
+    found = run([table()], PLAN)
+    mine = found[found.baseline.isna() & (found.candidate == "a") & (found.metric == "m")]
+    assert mine.groupby("segment").queries.sum().to_dict() == {"all": 60, "device": 60, "device / locale": 60}
+    assert set(mine[mine.segment == "device"].value) == {"ios", "web", "(none)"}
+    assert "(none) / de" in set(mine[mine.segment == "device / locale"].value)
+
+
+def test_a_comparison_is_paired_by_query() -> None:
+    rows = table()
+    row = pick(run([rows], PLAN), baseline="a", candidate="b", segment="all", value="all", metric="k")
+    wide = rows.pivot(index="query", columns="system", values="k").dropna()
+    d = wide.b - wide.a
+    assert row.queries == len(d)
+    assert (row.wins, row.ties, row.losses) == ((d > 0).sum(), 0, (d < 0).sum())
+    assert row.p_value == pytest.approx(stats.ttest_rel(wide.b, wide.a).pvalue, rel=1e-9)
+    assert row.delta == pytest.approx(d.mean(), rel=1e-12)
+    assert (row.baseline_mean, row.candidate_mean) == (pytest.approx(wide.a.mean()), pytest.approx(wide.b.mean()))
+    assert row.effect_size == pytest.approx(d.mean() / d.std(), rel=1e-9)
+    assert row.detectable_delta == pytest.approx(2.8016 * d.std() / np.sqrt(len(d)), rel=1e-4)
+    assert row.relative == pytest.approx(d.sum() / wide.a.sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_neither_partitions_nor_order_change_the_answer(clustered: bool) -> None:
+    plan = replace(PLAN, clustered=clustered, bootstrap=200, percentiles=True, randomisation=200, seed=5)
+    rows = table(200)
+    whole = run([rows], plan)
+    order = np.random.default_rng(9).permutation(len(rows))
+    shuffled = rows.iloc[order]
+    pieces = [shuffled[shuffled.unit % 3 == i] for i in range(3)] if clustered else [shuffled[i::3] for i in range(3)]
+    pd.testing.assert_frame_equal(run(pieces, plan), whole, rtol=1e-10, atol=1e-12)
+
+
+def test_replicates_are_the_draws_of_each_query() -> None:
+    plan = replace(PLAN, bootstrap=300, percentiles=True, randomisation=300, seed=5)
+    rows = table()
+    row = pick(run([rows], plan), baseline="a", candidate="b", segment="all", value="all", metric="m")
+    wide = rows.pivot(index="query", columns="system", values="m")
+    d, unit = (wide.b - wide.a).to_numpy(), wide.index.to_numpy().view(np.uint64)
+    weights = poisson_weights(unit, 300, 5).astype(float)
+    means = np.array([(weights[:, b] * d).sum() / weights[:, b].sum() for b in range(300)])
+    np.testing.assert_allclose([row.delta_low, row.delta_high], np.quantile(means, [0.025, 0.975]), rtol=1e-9)
+    far = [abs((flip * d).sum()) >= abs(d.sum()) - 1e-12 for flip in signs(unit, 300, 5).T]
+    assert row.p_randomisation == pytest.approx((sum(far) + 1) / 301)
+
+
+def test_clusters_are_the_units() -> None:
+    rows = table()
+    row = pick(
+        run([rows], replace(PLAN, clustered=True)), baseline="a", candidate="b", segment="all", value="all", metric="m"
+    )
+    wide = rows.pivot(index=["unit", "query"], columns="system", values="m")
+    d = wide.b - wide.a
+    by_cluster = (d - d.mean()).groupby("unit").sum()
+    stderr = np.sqrt(7 / 6 * (by_cluster**2).sum()) / len(d)
+    assert (row.stderr, row.degrees) == (pytest.approx(stderr, rel=1e-9), 6)
+    assert row.effect_size == pytest.approx(d.mean() / d.std(), rel=1e-9)
+
+
+def test_queries_with_too_little_judged_are_not_compared() -> None:
+    rows = table()
+    rows["judged"] = np.where(rows["query"].isin(rows["query"].unique()[:20]) & (rows.system == "b"), 0.5, 0.9)
+    found = run([rows], replace(PLAN, judged=("judged", None), min_judged=0.7))
+    row = pick(found, baseline="a", candidate="b", segment="all", value="all", metric="m")
+    assert (row.queries, row.unjudged) == (40, 20)
+    left_out = rows[rows["query"].isin(rows["query"].unique()[:20])].weight.sum() / rows.weight.sum()
+    assert row.kept_traffic == pytest.approx(1 - left_out)
+    assert pick(found, baseline=None, candidate="b", segment="all", value="all", metric="m").queries == 60
+
+
+def test_systems_without_a_common_query_have_an_empty_comparison() -> None:
+    rows = table()
+    half = rows["query"].unique()[:30]
+    rows = rows[(rows.system == "a") == rows["query"].isin(half)]
+    row = pick(run([rows], PLAN), baseline="a", candidate="b", segment="all", value="all", metric="m")
+    assert row.queries == 0
+    assert np.isnan([row.delta, row.p_value, row.delta_low, row.effect_size]).all()
