@@ -85,7 +85,6 @@ def test_broken_rows_are_in_quarantine_and_the_counts_add_up(spark: SparkSession
     config = setting(tmp_path)
     counts = evaluate(spark, config, DAY).manifest.inputs["rankings"]
     reasons = {
-        "doc_id: empty": 0,
         "line cannot be parsed": 1,
         "query_id: empty": 1,
         "rank: below 0": 1,
