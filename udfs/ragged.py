@@ -53,7 +53,8 @@ class Ragged:
 
     def sums(self, values: npt.NDArray[np.generic]) -> Floats:
         """Per list, the sum of its values, added in order."""
-        return np.bincount(self.owner, weights=values.astype(np.float64), minlength=self.size).astype(np.float64)
+        weights = np.asarray(values, dtype=np.float64)
+        return np.bincount(self.owner, weights=weights, minlength=self.size).astype(np.float64, copy=False)
 
     def counts(self, mask: Bools) -> Ints:
         """Per list, how many of its rows are marked."""
@@ -82,6 +83,17 @@ class Ragged:
             rectangle[inside] = values[rows]
             result[rows] = ufunc.accumulate(rectangle, axis=1)[inside]
         return result
+
+    def repeats(self, values: Ints) -> Ints:
+        """Per row, how many earlier rows of its list hold the same value."""
+        order = np.lexsort((values, self.owner))
+        value, owner = values[order], self.owner[order]
+        first = np.ones(self.rows, dtype=np.bool_)
+        first[1:] = (value[1:] != value[:-1]) | (owner[1:] != owner[:-1])
+        runs = np.flatnonzero(first)
+        count = np.empty(self.rows, dtype=np.int64)
+        count[order] = np.arange(self.rows) - np.repeat(runs, np.diff(np.append(runs, self.rows)))
+        return count
 
     def keep(self, mask: Bools) -> Ragged:
         """The borders after the rows that are not marked are taken out."""
