@@ -53,7 +53,8 @@ class Ragged:
 
     def sums(self, values: npt.NDArray[np.generic]) -> Floats:
         """Per list, the sum of its values, added in order."""
-        return np.bincount(self.owner, weights=values.astype(np.float64), minlength=self.size).astype(np.float64)
+        weights = np.asarray(values, dtype=np.float64)
+        return np.bincount(self.owner, weights=weights, minlength=self.size).astype(np.float64, copy=False)
 
     def counts(self, mask: Bools) -> Ints:
         """Per list, how many of its rows are marked."""
@@ -72,16 +73,43 @@ class Ragged:
         a flat cumulative sum would let rounding leak from one list into the next.
         """
         result = np.empty_like(values)
-        width = np.ceil(np.log2(np.maximum(self.lengths, 1))).astype(np.int64)
-        for bits in np.unique(width[self.lengths > 0]):
-            lists = np.flatnonzero((width == bits) & (self.lengths > 0))
-            columns = np.arange(1 << bits)
-            inside = columns < self.lengths[lists, None]
-            rows = (self.offsets[lists, None] + columns)[inside]
+        for rows, inside in self._rectangles():
             rectangle = np.full(inside.shape, ufunc.identity, dtype=np.float64)
             rectangle[inside] = values[rows]
             result[rows] = ufunc.accumulate(rectangle, axis=1)[inside]
         return result
+
+    def argsort(self, values: Floats) -> Ints:
+        """The rows in ascending order of `values` within each list; equal ones stay in order."""
+        order = np.empty(self.rows, dtype=np.int64)
+        for rows, inside in self._rectangles():
+            rectangle = np.full(inside.shape, np.inf)
+            rectangle[inside] = values[rows]
+            column = np.argsort(rectangle, axis=1, kind="stable")
+            start = np.broadcast_to(rows[np.cumsum(inside.sum(axis=1)) - inside.sum(axis=1)][:, None], inside.shape)
+            order[rows] = (start + column)[inside]
+        return order
+
+    def _rectangles(self) -> Iterator[tuple[Ints, Bools]]:
+        """Lists of similar length together: their rows, and where those lie in a rectangle with one line a list."""
+        width = np.ceil(np.log2(np.maximum(self.lengths, 1))).astype(np.int64)
+        for bits in np.unique(width[self.lengths > 0]):
+            lists = np.flatnonzero((width == bits) & (self.lengths > 0))
+            longest = int(self.lengths[lists].max())
+            columns = np.arange(longest)
+            inside = columns < self.lengths[lists, None]
+            yield (self.offsets[lists, None] + columns)[inside], inside
+
+    def repeats(self, values: Ints) -> Ints:
+        """Per row, how many earlier rows of its list hold the same value."""
+        order = np.lexsort((values, self.owner))
+        value, owner = values[order], self.owner[order]
+        first = np.ones(self.rows, dtype=np.bool_)
+        first[1:] = (value[1:] != value[:-1]) | (owner[1:] != owner[:-1])
+        runs = np.flatnonzero(first)
+        count = np.empty(self.rows, dtype=np.int64)
+        count[order] = np.arange(self.rows) - np.repeat(runs, np.diff(np.append(runs, self.rows)))
+        return count
 
     def keep(self, mask: Bools) -> Ragged:
         """The borders after the rows that are not marked are taken out."""

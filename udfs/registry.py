@@ -10,7 +10,9 @@ A metric is one small file beside this one that registers itself:
         \"\"\"
 
 The kernel answers one number per list. Where the number is undefined is stated once, by `defined`,
-and applied by `udfs.score`.
+and applied by `udfs.score`. Two scopes differ from that. A metric of scope `pair` compares two lists of
+one query: its kernel takes two blocks, aligned list by list, as in `rbo(block, other, k, *, p)`. One of
+scope `system` looks at everything that a system showed: `catalog_coverage(shown, catalogue)`.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ Argument = str | float | bool | None
 Kernel = Callable[..., Floats]
 Pool = Callable[..., Floats | Ints]
 POOL = "__pool"  # what follows a metric's key in the name of its column of pooled denominators
-Defined = Literal["always", "relevant", "gain"]
+Defined = Literal["always", "relevant", "gain", "kernel"]
+Scope = Literal["list", "pair", "system"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,15 @@ class Parameter:
 
 JUDGED_ONLY = Parameter(False, "take the unjudged documents out before the cut at k, whatever the run's setting")
 REL = Parameter(None, "smallest grade that counts as relevant; the run's setting, or above 0")
+GMAX = Parameter(None, "top of the label scale, never of one query; grades above it count as it; the run's max_grade")
+
+
+def top_of_scale(gmax: float | None) -> float:
+    """`gmax`, or an error for people where neither the metric nor the run says what it is."""
+    if gmax is None or not gmax > 0:
+        problem = "the top of the label scale is not known" if gmax is None else f"gmax={gmax:g} is not above 0"
+        raise ConfigurationError(problem, hint="write gmax=3 in the metric, for instance, or set max_grade for the run")
+    return gmax
 
 
 @dataclass(frozen=True)
@@ -84,6 +96,8 @@ class Metric:
     defined: Defined
     condensable: bool
     needs: tuple[str, ...]
+    reads: tuple[str, ...]
+    scope: Scope
     pool: Pool | None = field(default=None, repr=False)
 
 
@@ -123,15 +137,20 @@ def metric(
     defined: Defined = "relevant",
     condensable: bool = True,
     needs: tuple[str, ...] = (),
+    reads: tuple[str, ...] = (),
+    scope: Scope = "list",
     pool: Pool | None = None,
 ) -> Callable[[Kernel], Kernel]:
     """Register the decorated kernel under its own name.
 
-    `defined` says which queries have an answer: those with a relevant document, those whose ideal gain
-    is above 0, or all. `condensable` is false for what must see the unjudged documents. `needs` names
-    the tables or lists beyond labels that the kernel reads (`documents`, `decisions`, `earlier`). `pool`
-    is for a metric that is a ratio: called as the kernel is, it answers what each list's value was divided
-    by, so that Σ value · pool / Σ pool is the ratio over all queries together.
+    `defined` says which queries have an answer: those with a relevant document (`relevant`), those whose
+    ideal gain is above 0 (`gain`), those where the kernel does not answer NaN (`kernel`), or all of them,
+    labelled or not (`always`). Where a kernel of the first two answers NaN, that is one more query without
+    relevant documents. `condensable` is false for what must see the unjudged documents. `needs` names the
+    tables beyond labels (`documents`, `decisions`, `earlier` for another list of the query), and `reads`
+    the named arrays of the block that come from them. `pool` is for a metric that is a ratio: called as the
+    kernel is, it answers what each list's value was divided by, so that Σ value · pool / Σ pool is the ratio
+    over all queries together.
     """
 
     def register(kernel: Kernel) -> Kernel:
@@ -141,7 +160,19 @@ def metric(
         summary, _, explanation = (inspect.getdoc(kernel) or "").partition("\n\n")
         own = dict(parameters or {}) | ({"judged_only": JUDGED_ONLY} if condensable else {})
         _METRICS[name] = Metric(
-            name, kernel, summary, explanation, reference, own, cutoff, defined, condensable, needs, pool
+            name,
+            kernel,
+            summary,
+            explanation,
+            reference,
+            own,
+            cutoff,
+            defined,
+            condensable,
+            needs,
+            reads,
+            scope,
+            pool,
         )
         return kernel
 
@@ -205,7 +236,23 @@ def _arguments(found: Metric, inside: str, text: str) -> Iterable[tuple[str, Arg
 def _print(value: Argument) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        short = f"{value:g}"
+        return short if float(short) == value else repr(value)
+    return str(value)
 
 
-__all__ = ["POOL", "REL", "Block", "Metric", "Parameter", "Spec", "metric", "metrics", "parse", "parse_all"]
+__all__ = [
+    "GMAX",
+    "POOL",
+    "REL",
+    "Block",
+    "Metric",
+    "Parameter",
+    "Spec",
+    "metric",
+    "metrics",
+    "parse",
+    "parse_all",
+    "top_of_scale",
+]

@@ -6,11 +6,13 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from pipelines.aggregate import aggregate
+from pipelines.estimate import estimate
 from pipelines.score import score
 from schemas.inputs import JUDGMENTS, QUERIES, RANKINGS
 from schemas.table import Column
 from udfs.conventions import Conventions
 from udfs.registry import parse_all
+from udfs.statistics.plan import Plan
 
 SPECS = parse_all(["ndcg(gain=linear)@3", "recall@2", "dcg(gain=linear)"])
 WITH_DEVICE = QUERIES.plus([Column("device", "string", "a segment", nullable=True)])
@@ -145,7 +147,8 @@ def test_means_by_segment_leave_out_and_count_what_is_undefined(spark: SparkSess
         specs=SPECS,
         conventions=Conventions(),
     )
-    means = aggregate(table, segments=[("device",)], specs=SPECS).where("metric = 'recall_at_2'").collect()
+    plan = Plan(systems=("s",), metrics=tuple(spec.key for spec in SPECS), segments=(("device",),))
+    means = aggregate(estimate(table, plan=plan)).where("metric = 'recall_at_2'").collect()
     found = {(r["segment"], r["value"]): (r["macro"], r["weighted"], r["queries"], r["skipped"]) for r in means}
     assert found == {
         ("all", "all"): (pytest.approx(2 / 3), pytest.approx(5 / 6), 3, 1),

@@ -32,7 +32,7 @@ def resampled(y: Floats, size: float) -> tuple[Floats, Floats, Floats, Floats]:
     found = []
     for batch in range(SIMULATIONS // BATCH):
         part = y[batch * BATCH : (batch + 1) * BATCH]
-        units = np.random.default_rng(batch).integers(0, 2**63, y.shape[1]).astype(np.uint64)
+        units = np.random.default_rng(batch).integers(0, 2**63, size=(y.shape[1],), dtype=np.uint64)
         flipped = part @ signs(units, REPLICATES, batch).astype(np.float64)
         p_signs = randomisation_p(part.sum(axis=1), flipped, np.abs(part).sum(axis=1))
         weights = poisson_weights(units, REPLICATES, batch).astype(np.float64)

@@ -50,7 +50,7 @@ def run(parts: Sequence[pd.DataFrame], plan: Plan) -> pd.DataFrame:
         return list(pa.Table.from_pandas(rows, preserve_index=False).to_batches(max_chunksize=17))
 
     partials = [p for part in parts for p in partial_sums(plan, whole=plan.clustered)(batches(part))]
-    found = pa.Table.from_batches(list(finish(plan)(merge_partials(plan)(partials)))).to_pandas()
+    found: pd.DataFrame = pa.Table.from_batches(list(finish(plan)(merge_partials(plan)(partials)))).to_pandas()
     return found.sort_values(KEY, na_position="first").reset_index(drop=True)
 
 

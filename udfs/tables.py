@@ -1,0 +1,105 @@
+"""Tables of pandas, Arrow or Polars: their columns in, and a table of the same kind out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.errors import InputError, did_you_mean
+from udfs.ragged import Floats, Ints
+
+
+class Source:
+    """A table that somebody handed in, read column by column; only what is asked for is converted."""
+
+    def __init__(self, table: Any, name: str) -> None:
+        self.name = name
+        self._table = table
+        self.kind = type(table).__module__.partition(".")[0]
+        if self.kind == "pyarrow" and isinstance(table, pa.Table | pa.RecordBatch):
+            self.names = list(table.schema.names)
+        elif self.kind in ("pandas", "polars") and type(table).__name__ == "DataFrame":
+            self.names = [str(column) for column in table.columns]
+        else:
+            raise InputError(
+                f"{name} is a {type(table).__module__}.{type(table).__name__}",
+                hint="give a pandas or Polars DataFrame or an Arrow table",
+            )
+
+    def has(self, column: str) -> bool:
+        return column in self.names
+
+    def column(self, column: str) -> pa.ChunkedArray:
+        """A column as Arrow, dictionaries written out."""
+        if column not in self.names:
+            raise InputError(f"{self.name} has no column {column!r}", hint=did_you_mean(column, self.names))
+        try:
+            values = self._arrow(column)
+        except UnicodeEncodeError:
+            problem = f"{self.name}.{column} holds text that is not Unicode (half of a surrogate pair)"
+            raise InputError(problem, hint="repair the text where it was decoded") from None
+        except pa.ArrowException as error:
+            raise InputError(f"{self.name}.{column} cannot be read", hint=str(error).splitlines()[0]) from None
+        if isinstance(values, pa.Array):
+            values = pa.chunked_array([values])
+        return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
+
+    def _arrow(self, column: str) -> pa.Array | pa.ChunkedArray:
+        if self.kind == "pandas":
+            return pa.array(self._table[column], from_pandas=True)
+        return self._table.get_column(column).to_arrow() if self.kind == "polars" else self._table.column(column)
+
+    def ids(self, column: str) -> pa.ChunkedArray:
+        """A column of which no row may be empty."""
+        values = self.column(column)
+        if values.null_count:
+            raise InputError(f"{self.name}.{column} is empty in {values.null_count} rows", hint="fill or drop them")
+        return values
+
+    def numbers(self, column: str) -> Floats:
+        """A column as floats, NaN where it is empty."""
+        values = self.column(column)
+        try:
+            return np.asarray(values.cast(pa.float64()).to_numpy(), dtype=np.float64)
+        except pa.ArrowException as error:
+            problem = f"{self.name}.{column} does not hold numbers"
+            raise InputError(problem, hint=str(error).splitlines()[0]) from None
+
+
+def encode(*columns: pa.ChunkedArray) -> tuple[list[Ints], pa.Array]:
+    """The columns as codes of one dictionary, and that dictionary as strings, in order of first appearance."""
+    types = {column.type for column in columns}
+    whole = all(pa.types.is_integer(type_) for type_ in types)
+    common = pa.int64() if whole else pa.large_string()
+    chunks = [chunk for column in columns for chunk in column.cast(common).chunks]
+    encoded = pa.chunked_array(chunks, type=common).combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):  # more than fits one array, or nothing at all
+        encoded = pa.concat_arrays(encoded.chunks) if encoded.num_chunks else pa.array([], common)
+    # Tables mostly come query by query: the ids of a run are compared, not hashed.
+    runs = pc.run_end_encode(encoded, run_end_type=pa.int64())
+    distinct = pc.dictionary_encode(runs.values)
+    codes = np.repeat(distinct.indices.to_numpy().astype(np.int64), np.diff(runs.run_ends.to_numpy(), prepend=0))
+    borders = np.cumsum([len(column) for column in columns])[:-1]
+    return np.split(codes, borders), distinct.dictionary.cast(pa.large_string())
+
+
+def by_code_point(texts: pa.Array) -> Ints:
+    """Per text, its place in the order of code points; which is that of UTF-8 bytes, by which Arrow sorts."""
+    place = np.empty(len(texts), dtype=np.int64)
+    place[pc.array_sort_indices(texts).to_numpy()] = np.arange(len(texts))
+    return place
+
+
+def table_like(source: Source, columns: dict[str, pa.Array]) -> Any:
+    """The columns as a table of the kind that `source` is."""
+    table = pa.table(columns)
+    if source.kind == "pandas":
+        return table.to_pandas()
+    if source.kind == "polars":
+        import polars
+
+        return polars.from_arrow(table)
+    return table
