@@ -11,6 +11,8 @@ import click
 
 COMMANDS = {
     "evaluate": ("jobs.evaluate", "Score systems against labels and publish the result."),
+    "compare": ("jobs.compare", "Compare two published runs by query."),
+    "power": ("jobs.power", "Say how many queries a difference needs to be seen."),
     "runs": ("jobs.runs", "List the committed runs, newest first."),
     "tables": ("jobs.tables", "Print views of the published tables for Spark SQL or DuckDB."),
     "vacuum": ("jobs.vacuum", "Remove runs that have been replaced."),

@@ -112,7 +112,7 @@ def _bound(condition: Condition, row: Row) -> tuple[float, float, str]:
     elif condition.relative_drop is not None:
         value, stderr, edge, what = row["relative"], row["relative_stderr"], -condition.relative_drop, "relative change"
     else:
-        value, stderr, edge, what = row["delta"], row["stderr"], -(condition.drop or 0.0), "delta"
+        value, stderr, edge, what = row["delta"], row["stderr"], 0.0 - (condition.drop or 0.0), "delta"
     if value is None or stderr is None:
         return math.nan, edge, what
     estimate = Estimate(np.array(value), np.array(stderr), np.array(row["degrees"]))

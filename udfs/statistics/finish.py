@@ -23,7 +23,7 @@ NUMBERS = (
     *("micro", "micro_low", "micro_high", "stddev"),
     *("baseline_mean", "candidate_mean", "delta", "delta_low", "delta_high", "stderr", "degrees", "weighted_delta"),
     *("relative", "relative_stderr", "p_value", "p_randomisation", "p_bootstrap", "effect_size", "detectable_delta"),
-    "kept_traffic",
+    *("kept_traffic", "traffic", "pool"),
 )
 ESTIMATES_DDL = ", ".join(
     [f"{name} string" for name in TEXT] + [f"{name} bigint" for name in COUNTS] + [f"{name} double" for name in NUMBERS]
@@ -60,7 +60,7 @@ def _of_systems(sums: Mapping[str, Floats], draws: Floats, plan: Plan) -> dict[s
     macro, weighted, micro = (_ratio(sums, form) for form in ("", "w_", "p_"))
     queries = sums["x"]
     columns = {"queries": queries, "skipped": sums["rows"] - queries, "stddev": _stddev(sums)}
-    columns |= {"stderr": macro.stderr, "degrees": macro.degrees}
+    columns |= {"stderr": macro.stderr, "degrees": macro.degrees, "traffic": sums["w_x"], "pool": sums["p_x"]}
     for name, estimate in (("macro", macro), ("weighted", weighted), ("micro", micro)):
         low, high = estimate.interval(plan.confidence)
         columns |= {name: estimate.value, f"{name}_low": low, f"{name}_high": high}

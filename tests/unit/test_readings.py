@@ -1,0 +1,91 @@
+"""Readings: each fires on its figures, and is silent otherwise."""
+
+from typing import Any
+
+import pytest
+
+from pipelines.config import Config
+from pipelines.readings import Evidence, read_all
+
+CONFIG = Config.model_validate(
+    {
+        "inputs": {"rankings": {"path": "r"}, "judgments": {"path": "j"}, "queries": {"path": "q"}},
+        "metrics": ["ndcg@10", "recall@10", "judged@10"],
+        "segments": ["device"],
+        "compare": {"baseline": "old"},
+    }
+)
+
+
+def row(metric: str, delta: float, p: float, **values: Any) -> dict[str, Any]:
+    usual = {"baseline": "old", "candidate": "new", "segment": "all", "value": "all", "metric": metric, "delta": delta}
+    bounds = {"delta_low": delta - 0.01, "delta_high": delta + 0.01, "p_value": p, "weighted_delta": delta}
+    means = {"baseline_mean": 0.8, "candidate_mean": 0.8 + delta, "queries": 1000, "unjudged": 0, "kept_traffic": 1.0}
+    better = {"wins": 500, "ties": 100, "losses": 400} if delta >= 0 else {"wins": 400, "ties": 100, "losses": 500}
+    return usual | bounds | means | better | {"detectable_delta": 0.01} | values
+
+
+def fired(*rows: dict[str, Any], changes: tuple[dict[str, Any], ...] = (), **values: Any) -> dict[str, str]:
+    usual: dict[str, Any] = {"averages": (), "relevant": 5.0, "behaviour": False, "config": CONFIG}
+    evidence = Evidence(comparisons=rows, changes=changes, **(usual | values))
+    return {reading.rule: reading.text for reading in read_all(evidence)}
+
+
+def test_nothing_is_said_of_a_plain_gain() -> None:
+    assert fired(row("ndcg_at_10", 0.02, 0.001), row("recall_at_10", 0.02, 0.001)) == {}
+
+
+def test_recall_up_while_ndcg_is_flat_names_three_causes() -> None:
+    said = fired(row("ndcg_at_10", 0.001, 0.6), row("recall_at_10", 0.03, 0.001))["recall_up_ndcg_flat"]
+    assert "recall@10 is up (+0.0300" in said
+    assert all(cause in said for cause in ("ranked low", "low grades", "push down"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "rows", "figure"),
+    [
+        ("ndcg_up_recall_down", [row("ndcg_at_10", 0.02, 0.01), row("recall_at_10", -0.02, 0.01)], "-0.0200"),
+        ("low_power", [row("ndcg_at_10", 0.002, 0.6, detectable_delta=0.032)], "4,000 queries"),
+        ("weighting_changes_the_answer", [row("ndcg_at_10", 0.02, 0.01, weighted_delta=-0.01)], "-0.0100"),
+        ("mean_and_majority_disagree", [row("ndcg_at_10", 0.02, 0.01, wins=300, losses=400)], "300"),
+        ("candidate_less_judged", [row("judged_at_10", -0.05, 0.001)], "0.750 for new against 0.800"),
+        ("little_is_judged", [row("judged_at_10", -0.2, 0.001)], "0.600"),
+        (
+            "much_left_out",
+            [row("ndcg_at_10", 0.02, 0.01, unjudged=3000, kept_traffic=0.4)],
+            "(25%, 40% of the traffic)",
+        ),
+    ],
+)
+def test_a_rule_fires_with_its_figures(rule: str, rows: list[dict[str, Any]], figure: str) -> None:
+    assert figure in fired(*rows)[rule]
+
+
+def test_a_difference_carried_by_one_segment_is_named() -> None:
+    whole = row("ndcg_at_10", 0.02, 0.001)
+    ios = row("ndcg_at_10", 0.09, 0.001, segment="device", value="ios", queries=200)
+    web = row("ndcg_at_10", 0.0025, 0.5, segment="device", value="web", queries=800)
+    assert (
+        "90% of the difference in ndcg@10 comes from device = ios, which has 20%"
+        in (fired(whole, ios, web)["carried_by_one_segment"])
+    )
+
+
+def test_a_difference_carried_by_few_queries_is_named() -> None:
+    mover = {"baseline": "old", "candidate": "new", "metric": "ndcg_at_10", "direction": "gain", "delta": 0.9}
+    said = fired(row("ndcg_at_10", 0.012, 0.04), changes=(mover,) * 10)["carried_by_few_queries"]
+    assert "10 of 1,000 queries make up 75%" in said
+    assert "carried_by_few_queries" not in fired(row("ndcg_at_10", 0.1, 0.04), changes=(mover,) * 10)
+
+
+def test_recall_with_one_relevant_document_is_a_hit_rate() -> None:
+    assert "1.20 relevant documents" in fired(row("recall_at_10", 0.0, 1.0), relevant=1.2)["recall_is_a_hit_rate"]
+
+
+def test_labels_from_behaviour_are_said_to_be_taken_as_true() -> None:
+    assert "labels_taken_as_true" in fired(row("ndcg_at_10", 0.0, 1.0), behaviour=True)
+
+
+def test_a_pair_without_common_queries_says_nothing() -> None:
+    nothing = dict.fromkeys(("delta", "delta_low", "delta_high", "p_value", "baseline_mean", "candidate_mean"))
+    assert fired(row("ndcg_at_10", 0.0, 1.0) | nothing) == {}
