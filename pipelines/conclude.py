@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.aggregate import aggregate
+from pipelines.agree import agree
 from pipelines.compare import compare, family_of
 from pipelines.config import Config
 from pipelines.estimate import estimate, plan_of
@@ -17,7 +18,7 @@ from pipelines.publish import Attempt
 from pipelines.readings import Evidence, Reading, read_all
 from pipelines.segments import bounded, with_bands
 from udfs.conventions import Conventions
-from udfs.registry import Spec, parse
+from udfs.registry import Spec, parse, parse_all
 from udfs.statistics.plan import Plan
 
 
@@ -60,6 +61,11 @@ def conclude(
         comparisons = attempt.write(
             "comparisons", with_verdicts(compared, verdicts, config.compare.baseline).coalesce(1)
         )
+        if config.compare.agreement:
+            alike = agree(
+                rankings, pairs=plan.pairs, specs=parse_all(config.compare.agreement), conventions=conventions
+            )
+            attempt.write("agreements", alike.coalesce(1))
         moves = _movers(attempt, query_metrics, rankings, labels, plan=plan, config=config, conventions=conventions)
         evidence = Evidence(
             comparisons=_rows(

@@ -33,7 +33,7 @@ def score_lists(metrics: Sequence[str], conventions: Conventions) -> Callable[[B
     def run(batches: Batches) -> Batches:
         specs = parse_all(metrics)  # parsed where it runs: a kernel is code, and stays out of the closure
         for batch in batches:
-            documents = Ragged(_offsets(batch, "rank"))
+            documents = Ragged(offsets_of(batch, "rank"))
             for part in documents.slices(DOCUMENTS_PER_BLOCK):
                 yield _scored(batch.slice(part.start, part.stop - part.start), specs, conventions)
 
@@ -58,21 +58,23 @@ def _scored(batch: pa.RecordBatch, specs: Sequence[Spec], conventions: Conventio
 
 def block_of(batch: pa.RecordBatch) -> tuple[Block, Ints]:
     """The lists of a batch as a block, and how many duplicates each had."""
-    lists, labelled = Ragged(_offsets(batch, "rank")), Ragged(_offsets(batch, "label"))
-    label, label_doc = _values(batch, "label").astype(np.float64), _values(batch, "label_doc").astype(np.int64)
+    lists, labelled = Ragged(offsets_of(batch, "rank")), Ragged(offsets_of(batch, "label"))
+    label, label_doc = values_of(batch, "label").astype(np.float64), values_of(batch, "label_doc").astype(np.int64)
     keep = best_labels(labelled, label_doc, label)
     labelled, label, label_doc = labelled.keep(keep), label[keep], label_doc[keep]
-    doc = _values(batch, "doc").astype(np.int64)
+    doc = values_of(batch, "doc").astype(np.int64)
     grade: Floats = match(lists, doc, labelled, label_doc, label)
-    return assemble(lists, _values(batch, "rank").astype(np.int64), doc, grade, labelled, label)
+    return assemble(lists, values_of(batch, "rank").astype(np.int64), doc, grade, labelled, label)
 
 
-def _offsets(batch: pa.RecordBatch, name: str) -> Ints:
+def offsets_of(batch: pa.RecordBatch, name: str) -> Ints:
+    """Where the lists of a column of arrays begin and end."""
     offsets: Ints = batch.column(name).offsets.to_numpy().astype(np.int64)
     start: int = offsets[0]
     return offsets - start
 
 
-def _values(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.generic]:
+def values_of(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.generic]:
+    """The entries of a column of arrays, one list after the other."""
     values: npt.NDArray[np.generic] = batch.column(name).flatten().to_numpy(zero_copy_only=False)
     return values

@@ -1,0 +1,175 @@
+"""From query metrics to conclusions, in Spark: segments, comparisons, movers, verdicts, and runs compared."""
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from pipelines.compare_runs import compare_runs
+from pipelines.config import Config
+from pipelines.config_statistics import Bands
+from pipelines.estimate import estimate
+from pipelines.evaluate import evaluate
+from pipelines.runs import read_table
+from pipelines.segments import bounded, with_bands
+from schemas.errors import ConfigurationError, DataQualityError
+from udfs.statistics.plan import Plan
+
+DAY = dt.date(2026, 11, 1)
+QUERIES = 24
+PLAN = Plan(
+    systems=("a", "b"),
+    metrics=("m",),
+    segments=(("device",),),
+    pairs=(("a", "b"),),
+    judged=(None,),
+    bootstrap=100,
+    percentiles=True,
+    randomisation=100,
+)
+
+
+def setting(folder: Path, *, worse: tuple[int, ...] = (), weight: int = 1, **changes: object) -> Config:
+    """Three documents per query, d0 the only good one: `old` has it second, `new` first but for `worse` queries."""
+    new = [("d1", "d2", "d0") if q in worse else ("d0", "d1", "d2") for q in range(QUERIES)]
+    lists = {"old": [("d1", "d0", "d2")] * QUERIES, "new": new}
+    files = {
+        "rankings": "system,query_id,doc_id,rank\n"
+        + "".join(
+            f"{system},q{q},{doc},{rank}\n"
+            for system, ranked in lists.items()
+            for q, docs in enumerate(ranked)
+            for rank, doc in enumerate(docs, 1)
+        ),
+        "judgments": "query_id,doc_id,grade\n" + "".join(f"q{q},d0,1\nq{q},d1,0\n" for q in range(QUERIES)),
+        "queries": "query_id,weight,device\n"
+        + "".join(f"q{q},{weight if q % 3 else 1},{'ios' if q % 3 else 'web'}\n" for q in range(QUERIES)),
+    }
+    folder.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (folder / f"{name}.csv").write_text(text, encoding="utf-8")
+    values: dict[str, object] = {
+        "inputs": {name: {"path": str(folder / f"{name}.csv"), "format": "csv"} for name in files},
+        "metrics": ["mrr@3", "recall@2"],
+        "segments": ["device", "relevant_band"],
+        "compare": {"baseline": "old", "movers": 2, "agreement": ["rank_tau@3"]},
+        "gate": [{"metric": "mrr@3", "superiority": True, "min_queries": 10}],
+        "warehouse": str(folder.parent / "warehouse"),
+    }
+    return Config.model_validate(values | changes)
+
+
+def rows(table: DataFrame, *keys: str) -> dict[tuple[object, ...], Any]:
+    return {tuple(row[key] for key in keys): row for row in table.collect()}
+
+
+def query_metrics(spark: SparkSession, n: int = 40) -> DataFrame:
+    random = np.random.default_rng(1)
+    made = [
+        (system, f"q{q}", float(q % 5 + 1), ("ios", "web", None)[q % 3], f"c{q % 8}", float(random.random()))
+        for q in range(n)
+        for system in "ab"
+    ]
+    return spark.createDataFrame(
+        made, "system string, query_id string, weight double, device string, intent string, m double"
+    )
+
+
+def test_a_run_says_which_system_is_better_where_and_why(spark: SparkSession, tmp_path: Path) -> None:
+    config = setting(tmp_path / "data", worse=(1, 2))
+    manifest = evaluate(spark, config, DAY).manifest
+    averages = rows(read_table(spark, config.warehouse, "segment_metrics"), "system", "segment", "value", "metric")
+    assert averages["old", "all", "all", "mrr_at_3"]["macro"] == 0.5
+    assert averages["old", "all", "all", "mrr_at_3"]["macro_low"] == 0.5
+    assert averages["new", "all", "all", "recall_at_2"]["micro"] == pytest.approx(22 / 24)
+    assert averages["new", "relevant_band", "1", "mrr_at_3"]["queries"] == QUERIES
+    compared = rows(read_table(spark, config.warehouse, "comparisons"), "segment", "value", "metric")
+    whole = compared["all", "all", "mrr_at_3"]
+    assert (whole["wins"], whole["ties"], whole["losses"]) == (22, 0, 2)
+    assert whole["delta"] == pytest.approx((22 * 0.5 - 2 / 6) / 24)
+    assert (whole["gate"], whole["significant"]) == ("pass", True)
+    # the family is the gate's metric in every segment: all, two devices and one band
+    assert whole["p_adjusted"] >= whole["p_value"]
+    assert compared["all", "all", "recall_at_2"]["p_adjusted"] is None
+    moved = rows(read_table(spark, config.warehouse, "query_changes"), "direction", "place")
+    assert set(moved) == {("gain", 1), ("gain", 2), ("loss", 1), ("loss", 2)}
+    assert moved["loss", 1]["query_id"] == "q1"
+    assert moved["loss", 1]["moved"] == "d0 (1) 2 → 3; d2 (?) 3 → 2"
+    assert moved["gain", 1]["moved"] == "d0 (1) 2 → 1; d1 (0) 1 → 2"
+    (alike,) = read_table(spark, config.warehouse, "agreements").collect()
+    assert (alike["baseline"], alike["candidate"], alike["metric"]) == ("old", "new", "rank_tau_at_3")
+    assert (alike["macro"], alike["queries"]) == (pytest.approx(1 / 3), QUERIES)
+    assert [verdict["verdict"] for verdict in manifest.gate] == ["pass"]
+    assert [reading["rule"] for reading in manifest.readings] == ["recall_is_a_hit_rate"]
+
+
+def test_an_unknown_baseline_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"compare\.baseline.*did you mean 'old'"):
+        evaluate(spark, setting(tmp_path / "data", compare={"baseline": "odl"}), DAY)
+
+
+def test_neither_partitions_nor_order_change_an_estimate(spark: SparkSession) -> None:
+    table = query_metrics(spark)
+    answers = [
+        rows(estimate(cut, plan=PLAN), "baseline", "candidate", "segment", "value")
+        for cut in (table.coalesce(1), table.repartition(5), table.orderBy("m").repartition(3, "m"))
+    ]
+    for other in answers[1:]:
+        assert other.keys() == answers[0].keys()
+        for key, row in answers[0].items():
+            found = other[key].asDict()
+            assert found == {
+                name: pytest.approx(value, rel=1e-10, abs=1e-12) if isinstance(value, float) else value
+                for name, value in row.asDict().items()
+            }
+
+
+def test_clusters_are_brought_together_wherever_they_lie(spark: SparkSession) -> None:
+    from dataclasses import replace
+
+    table = query_metrics(spark).repartition(5)
+    row = rows(estimate(table, plan=replace(PLAN, clustered=True), cluster="intent"), "baseline", "segment", "value")
+    assert row["a", "all", "all"]["degrees"] == 7.0
+    assert row["a", "all", "all"]["queries"] == 40
+
+
+def test_traffic_bands_end_where_their_share_is_reached(spark: SparkSession) -> None:
+    weights = [100.0, 60.0, 20.0, 10.0, 5.0, 5.0]
+    table = spark.createDataFrame(
+        [("s", f"q{place}", weight, 1) for place, weight in enumerate(weights)],
+        "system string, query_id string, weight double, relevant int",
+    )
+    banded = with_bands(table, bands=Bands(), wanted=["traffic_band", "relevant_band"])
+    found = rows(banded, "query_id")
+    assert [found[f"q{place}",]["traffic_band"] for place in range(6)] == [
+        "head", "torso", "torso", "tail", "tail", "tail",
+    ]  # fmt: skip
+    assert found["q0",]["relevant_band"] == "1"
+
+
+def test_a_segment_with_too_many_values_is_refused_or_capped(spark: SparkSession) -> None:
+    table = query_metrics(spark).withColumnRenamed("query_id", "each")
+    with pytest.raises(DataQualityError, match=r"'each' has about .* values, more than statistics\.max_values = 10"):
+        bounded(table, segments=[("each",)], most=10, many="refuse")
+    capped, over = bounded(table, segments=[("each",)], most=10, many="other")
+    assert list(over) == ["each"]
+    assert capped.select("each").distinct().count() == 11
+    assert capped.where("each = '(other)'").count() == 60
+
+
+def test_two_runs_are_paired_by_query_and_split_by_segment(spark: SparkSession, tmp_path: Path) -> None:
+    before = evaluate(spark, setting(tmp_path / "one", worse=tuple(range(24))), DAY).manifest
+    config = setting(tmp_path / "two", worse=(0, 3), weight=5)
+    after = evaluate(spark, config, DAY).manifest
+    found = compare_runs(spark, config.warehouse, (before, after), ("new", "new"))
+    whole = next(r for r in found.comparisons if (r["segment"], r["metric"]) == ("all", "mrr_at_3"))
+    assert (whole["wins"], whole["ties"], whole["queries"]) == (22, 2, 24)
+    assert whole["delta"] == pytest.approx(22 / 24 * 2 / 3)
+    parts = {(part.metric, part.form, part.segment): part.split for part in found.parts}
+    macro, weighted = parts["mrr_at_3", "macro", "device"], parts["mrr_at_3", "weighted", "device"]
+    assert [macro.delta, macro.mix] == pytest.approx([whole["delta"], 0.0])
+    assert weighted.delta == pytest.approx((16 * 5 + 6 + 2 / 3) / 88 - 1 / 3)
+    assert weighted.mix > 0
