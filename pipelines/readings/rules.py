@@ -32,6 +32,7 @@ class Evidence:
     relevant: float  # relevant documents per query that has any
     behaviour: bool  # labels made from behaviour rather than by people
     config: Config
+    goal: Sequence[Row] = ()  # the comparisons over all queries on labels of the goal itself, such as purchases
 
     def pairs(self) -> Iterator[Pair]:
         for baseline, candidate in dict.fromkeys((row["baseline"], row["candidate"]) for row in self.comparisons):
@@ -67,6 +68,12 @@ class Pair:
         """Every metric of this name, with its comparison over all queries."""
         specs = [spec for spec in self.config.specs if spec.metric.name == name]
         return [(spec, row) for spec in specs if (row := self.row(spec)) is not None]
+
+    def goal(self, spec: Spec) -> Row | None:
+        """The comparison by one metric on labels of the goal, where these were evaluated too."""
+        about = (self.baseline, self.candidate, "all", spec.key)
+        found = (r for r in self.evidence.goal if (r["baseline"], r["candidate"], r["segment"], r["metric"]) == about)
+        return next((r for r in found if r["p_value"] is not None), None)
 
     @property
     def headline(self) -> tuple[Spec, Row] | None:

@@ -82,6 +82,12 @@ def test_recall_with_one_relevant_document_is_a_hit_rate() -> None:
     assert "1.20 relevant documents" in fired(row("recall_at_10", 0.0, 1.0), relevant=1.2)["recall_is_a_hit_rate"]
 
 
+def test_a_gain_in_clicks_without_one_in_purchases_is_named() -> None:
+    clicked, bought = row("ndcg_at_10", 0.02, 0.001), row("ndcg_at_10", 0.001, 0.7)
+    assert "not on labels from purchases (+0.0010" in fired(clicked, goal=(bought,))["labels_and_goal_differ"]
+    assert fired(clicked, goal=(clicked,)) == {}
+
+
 def test_labels_from_behaviour_are_said_to_be_taken_as_true() -> None:
     assert "labels_taken_as_true" in fired(row("ndcg_at_10", 0.0, 1.0), behaviour=True)
 
