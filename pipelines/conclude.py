@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -13,6 +14,7 @@ from pipelines.compare import compare, family_of
 from pipelines.config import Config
 from pipelines.estimate import estimate, plan_of
 from pipelines.gate import Verdict, gate_rows, judge, with_verdicts
+from pipelines.impute import with_label_errors
 from pipelines.movers import changes, with_moves
 from pipelines.publish import Attempt
 from pipelines.readings import Evidence, Reading, read_all
@@ -39,13 +41,22 @@ def conclude(
     systems: tuple[str, ...],
     config: Config,
     conventions: Conventions,
+    rescore: Callable[[DataFrame], DataFrame],
 ) -> Conclusions:
-    """Estimate everything in one pass over the query metrics, and publish what follows from it."""
+    """Estimate everything in one pass over the query metrics, and publish what follows from it.
+
+    `rescore` makes query metrics from other labels, for where the labels are uncertain.
+    """
     plan = plan_of(config, systems, config.specs)
     banded = with_bands(query_metrics, bands=config.bands, wanted=plan.columns)
     how = config.statistics
     cut, _ = bounded(banded, segments=plan.segments, most=how.max_values, many=how.many_values)
-    estimates = estimate(cut, plan=plan, cluster=how.cluster).persist()
+    estimates = estimate(cut, plan=plan, cluster=how.cluster)
+    if how.label_draws and plan.pairs:
+        estimates = with_label_errors(
+            estimates, cut, labels, rescore, plan=plan, draws=how.label_draws, max_grade=conventions.max_grade
+        )
+    estimates = estimates.persist()
     try:
         attempt.write("segment_metrics", aggregate(estimates).coalesce(1))
         behaviour = conventions.unjudged == "cut_then_condense"

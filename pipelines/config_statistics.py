@@ -62,10 +62,23 @@ class Statistics(Section):
     cluster: str | None = Field(
         None, description="A column of `queries` whose equal values hang together (an intent, a category)."
     )
+    label_draws: int = Field(
+        0,
+        ge=0,
+        description="Times that grades are drawn from their uncertainty (`grade_sd` of the labels) and everything is "
+        "scored again, so that errors of differences hold that of the labels too; 0 takes labels as true.",
+    )
     max_values: int = Field(1000, ge=1, description="Most values that a segment may have.")
     many_values: Literal["refuse", "other"] = Field(
         "refuse", description="A segment with more: the run stops, or the smallest values become `(other)`."
     )
+
+    @field_validator("label_draws")
+    @classmethod
+    def _several(cls, draws: int) -> int:
+        if draws == 1:
+            raise ValueError("one draw shows no spread: use 0, or 2 and more (5 to 20 are usual)")
+        return draws
 
 
 class Compare(Section):

@@ -69,19 +69,20 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
             checked = check(inputs, config)
             conventions = resolved(config.conventions, checked)
             attempt.write("quarantine", checked.quarantine())
-        with stages.stage("score"):
-            query_metrics = attempt.write(
-                "query_metrics",
-                score(
-                    checked.tables["rankings"].rows,
-                    checked.tables["judgments"].rows,
-                    checked.tables["queries"].rows if "queries" in checked.tables else None,
-                    systems=checked.systems,
-                    segments=config.query_columns,
-                    specs=config.specs,
-                    conventions=conventions,
-                ),
+
+        def scored(labels: DataFrame) -> DataFrame:
+            return score(
+                checked.tables["rankings"].rows,
+                labels,
+                checked.tables["queries"].rows if "queries" in checked.tables else None,
+                systems=checked.systems,
+                segments=config.query_columns,
+                specs=config.specs,
+                conventions=conventions,
             )
+
+        with stages.stage("score"):
+            query_metrics = attempt.write("query_metrics", scored(checked.tables["judgments"].rows))
             refuse(query_metrics, conventions)
         with stages.stage("conclude"):
             conclusions = conclude(
@@ -92,6 +93,7 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
                 systems=checked.systems,
                 config=config,
                 conventions=conventions,
+                rescore=scored,
             )
         manifest = attempt.commit(
             seconds=stages.seconds,

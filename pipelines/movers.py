@@ -99,4 +99,4 @@ def _moved(changed: DataFrame, lists: DataFrame, labels: DataFrame, depths: dict
 
 
 def _text(number: Column, missing: str = "–") -> Column:
-    return F.coalesce(F.format_string("%.0f", number.cast("double")), F.lit(missing))
+    return F.when(number.isNull(), F.lit(missing)).otherwise(F.format_string("%.0f", number.cast("double")))

@@ -70,6 +70,6 @@ def much_left_out(pair: Pair) -> str | None:
 @reading
 def labels_taken_as_true(pair: Pair) -> str | None:
     """Labels made from behaviour are estimates, and the intervals do not know that."""
-    if pair.evidence.behaviour:
+    if pair.evidence.behaviour and not pair.config.statistics.label_draws:
         return "the labels were made from behaviour; p-values and intervals treat them as true."
     return None

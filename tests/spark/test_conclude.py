@@ -106,6 +106,22 @@ def test_a_run_says_which_system_is_better_where_and_why(spark: SparkSession, tm
     assert [reading["rule"] for reading in manifest.readings] == ["recall_is_a_hit_rate"]
 
 
+def test_uncertain_labels_widen_what_is_said_of_a_difference(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    plain = setting(folder, worse=(1, 2), metrics=["ndcg@3"], gate=[], segments=["device"])
+    evaluate(spark, plain, DAY)
+    before = rows(read_table(spark, plain.warehouse, "comparisons"), "segment", "value")
+    lines = "".join(f"q{q},d0,1,0.5\nq{q},d1,0,0.5\n" for q in range(QUERIES))
+    (folder / "judgments.csv").write_text(f"query_id,doc_id,grade,grade_sd\n{lines}", encoding="utf-8")
+    drawn = plain.model_copy(update={"statistics": plain.statistics.model_copy(update={"label_draws": 3})})
+    evaluate(spark, drawn, DAY)
+    after = rows(read_table(spark, plain.warehouse, "comparisons"), "segment", "value")
+    for key in (("all", "all"), ("device", "ios")):
+        assert after[key]["delta"] == pytest.approx(before[key]["delta"])
+        assert after[key]["stderr"] > before[key]["stderr"]
+        assert after[key]["degrees"] < before[key]["degrees"]
+
+
 def test_an_unknown_baseline_is_named(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"compare\.baseline.*did you mean 'old'"):
         evaluate(spark, setting(tmp_path / "data", compare={"baseline": "odl"}), DAY)

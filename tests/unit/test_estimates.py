@@ -8,6 +8,7 @@ from scipy import stats
 
 from udfs.ragged import Floats
 from udfs.statistics.ratio import Estimate, ratio, ratio_sums
+from udfs.statistics.rubin import with_label_error
 
 CLOSE: Any = {"rtol": 1e-9, "atol": 1e-12}
 
@@ -85,3 +86,26 @@ def test_many_estimates_are_made_at_once() -> None:
     estimate: Estimate = ratio(sums)
     assert estimate.value.shape == estimate.p_value().shape == (2, 3)
     np.testing.assert_array_equal(estimate.value[1, 2], ratio(sums[1, 2]).value)
+
+
+def test_label_error_is_added_as_rubin_says() -> None:
+    plain = Estimate(np.array([0.02, 0.02]), np.array([0.01, 0.01]), np.array([399.0, 399.0]))
+    total = with_label_error(plain, np.array([0.0, 0.0001]), 5)
+    np.testing.assert_allclose(total.stderr**2, [0.0001, 0.0001 + 1.2 * 0.0001], **CLOSE)
+    share = 1.2 / 2.2  # Barnard and Rubin: 1/ν = 1/((M − 1)/λ²) + 1/((ν + 1)/(ν + 3) · ν · (1 − λ))
+    wanted = 1 / (share**2 / 4 + 1 / (400 / 402 * 399 * (1 - share)))
+    np.testing.assert_allclose(total.degrees, [399.0, wanted], **CLOSE)
+
+
+def test_intervals_with_label_error_cover_where_plain_ones_do_not() -> None:
+    random = np.random.default_rng(12)
+    simulations, n, draws = 2000, 300, 10
+    # What is measured is off by a label error shared by all queries; each draw of the labels moves as far.
+    shared = random.normal(0, 0.02, simulations)
+    d = random.normal(0.05, 0.3, (simulations, n)) + shared[:, None]
+    drawn = random.normal(0, 0.02, (simulations, draws))
+    plain = ratio(np.stack([ratio_sums(row, np.ones(n)) for row in d]))
+    total = with_label_error(plain, drawn.var(axis=1, ddof=1), draws)
+    covered = [np.mean((e.interval(0.95)[0] <= 0.05) & (e.interval(0.95)[1] >= 0.05)) for e in (plain, total)]
+    assert covered[0] < 0.85
+    assert 0.93 <= covered[1] <= 0.97
