@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, SparkSession
-from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
 from udfs.block import Block
 from udfs.conventions import Conventions
@@ -35,7 +35,7 @@ def metric(name: str, ranked: str | Column, labels: str | Column, conventions: C
     def compute(ranked: pa.Array, labels: pa.Array) -> pa.Array:
         return _values(spec.name, ranked, labels, conventions)
 
-    return _column(arrow_udf(compute, "double")(ranked, labels))
+    return arrow_udf(compute, "double", ArrowUDFType.SCALAR)(ranked, labels)
 
 
 def register(spark: SparkSession, conventions: Conventions = CONVENTIONS) -> list[str]:
@@ -45,12 +45,12 @@ def register(spark: SparkSession, conventions: Conventions = CONVENTIONS) -> lis
     """
     names = [name for name, found in metrics().items() if found.scope == "list" and not found.needs]
     for name in names:
-        spark.udf.register(name, arrow_udf(_at(name, conventions), "double"))
+        spark.udf.register(name, arrow_udf(_at(name, conventions), "double", ArrowUDFType.SCALAR))
 
     def by_text(text: pa.Array, ranked: pa.Array, labels: pa.Array) -> pa.Array:
         return _grouped(text, lambda written: str(written), ranked, labels, conventions)
 
-    spark.udf.register("metric", arrow_udf(by_text, "double"))
+    spark.udf.register("metric", arrow_udf(by_text, "double", ArrowUDFType.SCALAR))
     return [*names, "metric"]
 
 
@@ -103,8 +103,3 @@ def _flat(lists: pa.Array) -> tuple[Ragged, pa.Array]:
     """The borders of the lists, a null one empty, and all their elements."""
     lengths: Ints = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
     return Ragged.of_lengths(lengths), lists.flatten()
-
-
-def _column(value: object) -> Column:
-    assert isinstance(value, Column)
-    return value
