@@ -87,7 +87,7 @@ def test_ranx_agrees_on_exp2_gain() -> None:
         assert {q: ours[q][f"ndcg_at_{k}"] for q in both} == pytest.approx(expected, abs=1e-9)
 
 
-def measured(case: Case, measure: object) -> dict[str, float]:
+def measured(case: Case, measure: ir_measures.Measure) -> dict[str, float]:
     qrels = [ir_measures.Qrel(q, d, g) for q, docs in case.labels.items() for d, g in docs.items()]
     run = [ir_measures.ScoredDoc(q, d, s) for q, docs in case.run.items() for d, s in docs.items()]
     return {found.query_id: found.value for found in ir_measures.iter_calc([measure], qrels, run)}
