@@ -95,7 +95,7 @@ def test_grades_above_the_top_of_the_scale_count_as_the_top() -> None:
 
 
 def test_the_top_of_the_scale_must_come_from_somewhere() -> None:
-    with pytest.raises(ConfigurationError, match="top of the label scale is not known.*max_grade"):
+    with pytest.raises(ConfigurationError, match=r"top of the label scale is not known.*max_grade"):
         value("err@5", [1], [1])
     with pytest.raises(ConfigurationError, match="gmax=0 is not above 0"):
         value("err(gmax=0)@5", [1], [1])
@@ -111,7 +111,7 @@ def test_rel_is_the_run_s_unless_the_metric_says_otherwise() -> None:
 
 
 def test_a_metric_of_documents_says_what_it_needs() -> None:
-    with pytest.raises(ConfigurationError, match="alpha_ndcg needs category.*documents"):
+    with pytest.raises(ConfigurationError, match=r"alpha_ndcg needs category.*documents"):
         value("alpha_ndcg@5", [1], [1])
     with pytest.raises(ConfigurationError, match="rbo is not a metric of one ranked list"):
         value("rbo", [1], [1])

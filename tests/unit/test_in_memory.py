@@ -174,7 +174,7 @@ def test_a_table_that_cannot_be_read_is_named(broken: dict[str, list[Any]], mess
 
 
 def test_what_is_not_a_table_is_refused() -> None:
-    with pytest.raises(InputError, match="labels is a builtins.dict"):
+    with pytest.raises(InputError, match=r"labels is a builtins\.dict"):
         evaluate(ranking_table({"s": {"q": {"a": 1.0}}}), {"q": {"a": 1}})
 
 
@@ -230,9 +230,7 @@ def test_the_rows_of_a_table_may_come_in_any_order() -> None:
 
 
 def test_the_import_is_quick_and_does_not_bring_spark() -> None:
-    code = "import time; t = time.perf_counter(); import udfs.evaluator, sys; print(time.perf_counter() - t)"
+    code = "import udfs.evaluator, sys, time; print(time.process_time())"  # of the processor: others may be busy
     code += "; assert not {'pyspark', 'pandas', 'polars'} & set(sys.modules)"
-    took = min(
-        float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout) for _ in "ab"
-    )
-    assert took < 1.0
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert float(ran.stdout) < 1.0

@@ -80,11 +80,10 @@ def test_ranx_agrees_on_exp2_gain() -> None:
     both = sorted(q for q in case.run if case.run[q] and any(case.labels.get(q, {}).values()))
     assert len(both) > 20
     run, qrels = ranx.Run({q: case.run[q] for q in both}), ranx.Qrels({q: case.labels[q] for q in both})
-    theirs = ranx.evaluate(qrels, run, ["ndcg_burges@5", "ndcg_burges@10"], return_mean=False)
-    ours = case.evaluate(["ndcg@5", "ndcg@10"], Conventions())
-    for k in (5, 10):
-        expected = dict(zip(run.keys(), theirs[f"ndcg_burges@{k}"], strict=True))
-        assert {q: ours[q][f"ndcg_at_{k}"] for q in both} == pytest.approx(expected, abs=1e-9)
+    theirs = ranx.evaluate(qrels, run, ["ndcg_burges@10"], return_mean=False)
+    ours = case.evaluate(["ndcg@10"], Conventions())
+    expected = dict(zip(run.keys(), np.ravel(theirs), strict=True))
+    assert {q: ours[q]["ndcg_at_10"] for q in both} == pytest.approx(expected, abs=1e-9)
 
 
 def measured(case: Case, measure: ir_measures.Measure) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -126,7 +127,7 @@ def test_how_lists_are_grouped_into_blocks_changes_no_bit(seed: int, cuts: list[
     wanted = specs(7) + specs(None)
     whole = score(rich(ranked, labels, slice(0, 30)), wanted, conventions)
     borders = [0, *sorted(cuts), 30]
-    for start, stop in zip(borders, borders[1:], strict=False):
+    for start, stop in itertools.pairwise(borders):
         part = score(rich(ranked, labels, slice(start, stop)), wanted, conventions)
         for key in whole:
             assert part[key].tobytes() == whole[key][start:stop].tobytes(), key
