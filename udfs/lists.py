@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from udfs.block import Array, Block
+from udfs.match import keys
 from udfs.ragged import Bools, Floats, Ints, Ragged
 
 
@@ -52,7 +53,7 @@ def _repeated(lists: Ragged, doc: Ints) -> Bools:
     """Per row in rank order, whether the document stands in the same list at an earlier row."""
     # One sort of (list, document) mixed into 64 bits clears nearly every block; the exact test, which
     # sorts by two keys, is for those where two mixed values are equal.
-    mixed = np.sort(doc.view(np.uint64) + lists.owner.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    mixed = np.sort(keys(lists, doc))
     again = np.zeros(lists.rows, dtype=np.bool_)
     if not (mixed[1:] == mixed[:-1]).any():
         return again
