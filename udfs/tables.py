@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.errors import InputError, did_you_mean
 from udfs.ragged import Floats, Ints
+
+Words = npt.NDArray[np.uint64]
+
+ROWS_AT_ONCE = 1 << 15  # what a fingerprint is made of then stays in the processor's cache
 
 
 class Source:
@@ -96,17 +101,20 @@ def fingerprints(texts: pa.LargeStringArray) -> Ints:
     content = np.frombuffer(data, dtype=np.uint8) if data else np.zeros(0, dtype=np.uint8)
     content = np.concatenate((content, np.zeros(8, dtype=np.uint8)))
     words = np.ndarray((len(content) - 7,), np.dtype("<u8"), content, 0, (1,))  # the word at every byte
+    parts = [_mix(words, offsets[at : at + ROWS_AT_ONCE + 1]) for at in range(0, len(texts), ROWS_AT_ONCE)]
+    return np.concatenate([*parts, np.zeros(0, dtype=np.uint64)]).view(np.int64)
+
+
+def _mix(words: Words, offsets: Ints) -> Words:
     start, left = offsets[:-1], np.diff(offsets)
     mixed = left.astype(np.uint64) * _ODD
-    rows: Ints | slice = slice(None)
-    while len(left):
-        word = words[start] & _FIRST[np.minimum(left, 8)]
-        step = (mixed[rows] ^ word) * _ODD
+    rows = np.arange(len(left))
+    while len(rows):
+        step = (mixed[rows] ^ (words[start] & _FIRST[np.minimum(left, 8)])) * _ODD
         mixed[rows] = step ^ (step >> np.uint64(29))
-        more = np.flatnonzero(left > 8)
-        rows = more if isinstance(rows, slice) else rows[more]
-        start, left = start[more] + 8, left[more] - 8
-    return (mixed * _ODD ^ mixed >> np.uint64(32)).view(np.int64)
+        more = left > 8
+        rows, start, left = rows[more], start[more] + 8, left[more] - 8
+    return mixed * _ODD ^ mixed >> np.uint64(32)
 
 
 _ODD = np.uint64(0xD6E8FEB86659FD93)

@@ -230,7 +230,9 @@ def test_the_rows_of_a_table_may_come_in_any_order() -> None:
 
 
 def test_the_import_is_quick_and_does_not_bring_spark() -> None:
-    code = "import udfs.evaluator, sys, time; print(time.process_time())"  # of the processor: others may be busy
+    clock = "time.process_time()"  # of the processor, and the best of three: others may be busy
+    code = f"import sys, time; start = {clock}; import udfs.evaluator; print({clock} - start)"
     code += "; assert not {'pyspark', 'pandas', 'polars'} & set(sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert float(ran.stdout) < 1.0
+    command = [sys.executable, "-c", code]
+    took = [float(subprocess.run(command, capture_output=True, check=True).stdout) for _ in range(3)]
+    assert min(took) < 1.0
