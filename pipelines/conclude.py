@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.aggregate import aggregate
-from pipelines.agree import agree
 from pipelines.compare import compare, family_of
 from pipelines.config import Config
 from pipelines.estimate import estimate, plan_of
@@ -20,7 +19,7 @@ from pipelines.publish import Attempt
 from pipelines.readings import Evidence, Reading, read_all
 from pipelines.segments import bounded, with_bands
 from udfs.conventions import Conventions
-from udfs.registry import Spec, parse, parse_all
+from udfs.registry import Spec
 from udfs.statistics.plan import Plan
 
 
@@ -39,15 +38,18 @@ def conclude(
     labels: DataFrame,
     *,
     systems: tuple[str, ...],
+    specs: Sequence[Spec],
     config: Config,
     conventions: Conventions,
     rescore: Callable[[DataFrame], DataFrame],
+    beside: DataFrame | None = None,
 ) -> Conclusions:
     """Estimate everything in one pass over the query metrics, and publish what follows from it.
 
-    `rescore` makes query metrics from other labels, for where the labels are uncertain.
+    `rescore` makes query metrics from other labels, for where the labels are uncertain; `beside` holds averages
+    that come from elsewhere.
     """
-    plan = plan_of(config, systems, config.specs)
+    plan = plan_of(config, systems, specs)
     banded = with_bands(query_metrics, bands=config.bands, wanted=plan.columns)
     how = config.statistics
     cut, _ = bounded(banded, segments=plan.segments, most=how.max_values, many=how.many_values)
@@ -58,7 +60,9 @@ def conclude(
         )
     estimates = estimates.persist()
     try:
-        attempt.write("segment_metrics", aggregate(estimates).coalesce(1))
+        averages = aggregate(estimates)
+        everything = averages if beside is None else averages.unionByName(beside)
+        attempt.write("segment_metrics", everything.coalesce(1))
         behaviour = conventions.unjudged == "cut_then_condense"
         verdicts = judge(gate_rows(estimates, config), config, systems, behaviour=behaviour)
         if not plan.pairs:
@@ -72,12 +76,9 @@ def conclude(
         comparisons = attempt.write(
             "comparisons", with_verdicts(compared, verdicts, config.compare.baseline).coalesce(1)
         )
-        if config.compare.agreement:
-            alike = agree(
-                rankings, pairs=plan.pairs, specs=parse_all(config.compare.agreement), conventions=conventions
-            )
-            attempt.write("agreements", alike.coalesce(1))
-        moves = _movers(attempt, query_metrics, rankings, labels, plan=plan, config=config, conventions=conventions)
+        moves = _movers(
+            attempt, query_metrics, rankings, labels, plan=plan, listed=specs, config=config, conventions=conventions
+        )
         evidence = Evidence(
             comparisons=_rows(
                 comparisons.where(F.col("segment").isin("all", *[s[0] for s in plan.segments if len(s) == 1]))
@@ -93,10 +94,10 @@ def conclude(
         estimates.unpersist()
 
 
-def headline(config: Config) -> tuple[Spec, ...]:
+def headline(config: Config, specs: Sequence[Spec]) -> tuple[Spec, ...]:
     """The metrics whose movers are kept: the gate's, or the first where there is no gate."""
-    names = [condition.metric for condition in config.gate] or [config.metrics[0]]
-    return tuple(parse(name) for name in dict.fromkeys(names))
+    gated = {condition.metric for condition in config.gate}
+    return tuple(spec for spec in specs if spec.name in gated) or tuple(specs[:1])
 
 
 def _movers(
@@ -106,12 +107,13 @@ def _movers(
     labels: DataFrame,
     *,
     plan: Plan,
+    listed: Sequence[Spec],
     config: Config,
     conventions: Conventions,
 ) -> DataFrame | None:
     if not config.compare.movers:
         return None
-    specs = headline(config)
+    specs = headline(config, listed)
     changed = changes(query_metrics, pairs=plan.pairs, specs=specs, most=config.compare.movers).persist()
     try:
         moved = with_moves(changed, rankings, labels, specs=specs, conventions=conventions)

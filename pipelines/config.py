@@ -61,6 +61,8 @@ class Inputs(Section):
     rankings: Source = Field(description="The ranked lists to evaluate.")
     judgments: Source = Field(description="The labels to evaluate them by.")
     queries: Source | None = Field(None, description="The queries, with their weights and segment columns.")
+    documents: Source | None = Field(None, description="The catalogue, for metrics of diversity and novelty.")
+    decisions: Source | None = Field(None, description="Routing and gating decisions, for the metrics of them.")
 
 
 class Spark(Section):
@@ -101,6 +103,9 @@ class Config(Section):
     statistics: Statistics = Field(Statistics(), description="How certain a number is.")
     compare: Compare = Field(Compare(), description="Which systems are compared.")
     gate: tuple[Condition, ...] = Field((), description="The conditions of release, each a section of its own.")
+    earlier: str | None = Field(
+        None, description="The system whose lists retention, rbo and rank_tau compare the others with."
+    )
     conventions: Conventions = Field(
         Conventions(),
         description="What a number means at the edges.",
@@ -157,6 +162,8 @@ class Config(Section):
                     f"{at} is about {condition.metric!r}, which is not computed: add it to metrics, or "
                     f"{did_you_mean(condition.metric, self.metrics)}"
                 )
+            if parse(condition.metric).metric.scope == "system":
+                raise ValueError(f"{at} is about {condition.metric!r}, which has no value per query to be certain of")
             if condition.segment not in segments:
                 raise ValueError(
                     f"{at} is about the segment {condition.segment!r}, which is not reported: add it to segments, or "
@@ -179,6 +186,15 @@ class Config(Section):
         """The column that says how much of the top k of this metric is judged."""
         found = [other.key for other in self.specs if other.metric.name == "judged" and other.k == spec.k]
         return found[0] if found else None
+
+    @model_validator(mode="after")
+    def _metrics_have_what_they_need(self) -> Config:
+        for spec in self.specs:
+            for need in spec.metric.needs:
+                where = "earlier" if need == "earlier" else f"inputs.{need}"
+                if (self.earlier if need == "earlier" else getattr(self.inputs, need)) is None:
+                    raise ValueError(f"the metric {spec.name} needs {where}, which is not set")
+        return self
 
     @property
     def specs(self) -> tuple[Spec, ...]:

@@ -101,18 +101,7 @@ class Compare(Section):
         description="Compare only queries where judged@k, at the metric's own k, is at least this for both systems; "
         "0.7 for labels made from behaviour.",
     )
-    agreement: tuple[MetricName, ...] = Field(
-        (), description="Measures of how alike the lists of a pair are, e.g. `rbo` and `rank_tau@10`."
-    )
     movers: int = Field(10, ge=0, description="Queries with the largest gains, and as many losses, to keep per pair.")
-
-    @field_validator("agreement")
-    @classmethod
-    def _of_pairs(cls, metrics: tuple[str, ...]) -> tuple[str, ...]:
-        for name in metrics:
-            if parse(name).metric.scope != "pair" or parse(name).metric.defined != "always":
-                raise ValueError(f"{name} does not compare two lists: use rbo or rank_tau")
-        return metrics
 
 
 class Condition(Section):

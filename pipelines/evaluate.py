@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -16,10 +16,11 @@ from pipelines.check import Checked, check
 from pipelines.complaints import input_errors
 from pipelines.conclude import conclude
 from pipelines.config import Config
+from pipelines.coverage import coverage
 from pipelines.publish import Attempt
 from pipelines.read import Input, read
 from pipelines.runs import Manifest, code_version, committed, digest, run_key
-from pipelines.score import score
+from pipelines.score import Evidence, score
 from pipelines.storage import Storage
 from schemas.errors import DataQualityError
 from udfs.conventions import Conventions
@@ -69,31 +70,37 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
             checked = check(inputs, config)
             conventions = resolved(config.conventions, checked)
             attempt.write("quarantine", checked.quarantine())
+        listed = [spec for spec in config.specs if spec.metric.scope != "system"]
 
         def scored(labels: DataFrame) -> DataFrame:
             return score(
-                checked.tables["rankings"].rows,
-                labels,
-                checked.tables["queries"].rows if "queries" in checked.tables else None,
+                checked.rows("rankings"),
+                replace(evidence(checked, config), labels=labels),
                 systems=checked.systems,
                 segments=config.query_columns,
-                specs=config.specs,
+                specs=listed,
                 conventions=conventions,
             )
 
         with stages.stage("score"):
-            query_metrics = attempt.write("query_metrics", scored(checked.tables["judgments"].rows))
+            query_metrics = attempt.write("query_metrics", scored(checked.rows("judgments")))
             refuse(query_metrics, conventions)
         with stages.stage("conclude"):
+            whole = [spec for spec in config.specs if spec.metric.scope == "system"]
+            shown = checked.rows("rankings")
             conclusions = conclude(
                 attempt,
                 query_metrics,
-                checked.tables["rankings"].rows,
-                checked.tables["judgments"].rows,
+                shown,
+                checked.rows("judgments"),
                 systems=checked.systems,
+                specs=listed,
                 config=config,
                 conventions=conventions,
                 rescore=scored,
+                beside=coverage(shown, checked.rows("documents"), specs=whole, conventions=conventions)
+                if whole
+                else None,
             )
         manifest = attempt.commit(
             seconds=stages.seconds,
@@ -108,6 +115,12 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
             readings=[asdict(reading) for reading in conclusions.readings],
         )
     return Outcome(manifest, found_done=False)
+
+
+def evidence(checked: Checked, config: Config) -> Evidence:
+    """The tables that lists are scored by, as far as they are configured."""
+    given = {name: checked.rows(name) for name in ("queries", "documents", "decisions") if name in checked.tables}
+    return Evidence(checked.rows("judgments"), **given, earlier=config.earlier)
 
 
 def resolved(conventions: Conventions, checked: Checked) -> Conventions:

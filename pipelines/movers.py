@@ -8,7 +8,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from pipelines.score import order
+from pipelines.order import order
 from schemas.outputs import QUERY_CHANGES
 from udfs.conventions import Conventions
 from udfs.registry import Spec
@@ -29,7 +29,8 @@ def with_moves(
 ) -> DataFrame:
     """The changed queries with the documents that moved; only their lists are put in order again."""
     wanted = F.broadcast(changed.select("query_id").distinct())
-    lists = order(rankings.join(wanted, "query_id", "left_semi"), conventions)
+    ranked = order(rankings.join(wanted, "query_id", "left_semi"), conventions)
+    lists = ranked.groupBy("system", "query_id", "doc_id").agg(F.min("rank").alias("rank"))
     graded = labels.join(wanted, "query_id", "left_semi")
     moved = _moved(changed, lists, graded, {spec.key: spec.k or DEPTH for spec in specs})
     key = ["baseline", "candidate", "metric", "query_id"]

@@ -108,20 +108,6 @@ QUERY_CHANGES = Table(
     key=("baseline", "candidate", "metric", "direction", "place"),
 )
 
-AGREEMENTS = Table(
-    "agreements",
-    "one pair of systems and one measure of how alike their lists are, labels aside",
-    (
-        BASELINE,
-        CANDIDATE,
-        Column("metric", "string", "the metric's key, e.g. rbo"),
-        Column("macro", "double", "mean over the queries where it is defined", nullable=True),
-        *_bounds("macro"),
-        Column("queries", "bigint", "queries in the mean"),
-    ),
-    key=("baseline", "candidate", "metric"),
-)
-
 QUARANTINE = Table(
     "quarantine",
     "one input row that could not be used",
@@ -132,6 +118,4 @@ QUARANTINE = Table(
     ),
 )
 
-OUTPUTS = {
-    table.name: table for table in (QUERY_METRICS, SEGMENT_METRICS, COMPARISONS, QUERY_CHANGES, AGREEMENTS, QUARANTINE)
-}
+OUTPUTS = {table.name: table for table in (QUERY_METRICS, SEGMENT_METRICS, COMPARISONS, QUERY_CHANGES, QUARANTINE)}

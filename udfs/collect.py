@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,20 +12,23 @@ from schemas.errors import ConfigurationError, DataQualityError, InputError
 from udfs.block import Array, Block
 from udfs.conventions import Conventions
 from udfs.lists import assemble
+from udfs.match import best_labels, match
 from udfs.ragged import Bools, Floats, Ints, Ragged
-from udfs.tables import Source, by_code_point, encode
+from udfs.tables import Source, by_code_point, encode, identify
+
+LookUp = Callable[[Ints], Array]
 
 ROWS_PER_BLOCK = 1 << 17  # bounds the memory, and keeps what the metrics share in the processor's cache
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """All labels, sorted by query: one grade for each query and document."""
+    """All labels, query by query: one grade for each query and document."""
 
     queries: Ragged
     doc: Ints
     grade: Floats
-    key: Ints  # query and document in one number, ascending
+    data: dict[str, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +41,10 @@ class Collected:
     query: Ints  # per list
     lists: Ragged
     doc: Ints  # per ranked document
+    row_data: dict[str, Array]
     tied: Ints  # per list
-    labels: Labels
-    documents: int
-    doc_data: dict[str, Array]  # per document code
     list_data: dict[str, Array]
+    labels: Labels
 
     def blocks(self) -> Iterator[tuple[Block, Ints]]:
         """The lists as blocks bounded in memory, each with the number of duplicates per list."""
@@ -51,30 +53,23 @@ class Collected:
             yield self._block(part)
 
     def _block(self, part: slice) -> tuple[Block, Ints]:
-        start, stop = self.lists.offsets[part.start], self.lists.offsets[part.stop]
-        lists = Ragged(self.lists.offsets[part.start : part.stop + 1] - start)
-        query, doc = self.query[part], self.doc[start:stop]
+        rows = slice(self.lists.offsets[part.start], self.lists.offsets[part.stop])
+        lists = Ragged(self.lists.offsets[part.start : part.stop + 1] - rows.start)
+        query, doc = self.query[part], self.doc[rows]
         labelled = Ragged.of_lengths(self.labels.queries.lengths[query])
         at = np.repeat(self.labels.queries.offsets[query], labelled.lengths) + labelled.place - 1
-        label_doc = self.labels.doc[at]
+        label_doc, label = self.labels.doc[at], self.labels.grade[at]
         return assemble(
             lists,
             lists.place,
             doc,
-            self._grades(query[lists.owner] * self.documents + doc),
+            match(lists, doc, labelled, label_doc, label),
             labelled,
-            self.labels.grade[at],
-            row_data={name: values[doc] for name, values in self.doc_data.items()},
-            label_data={name: values[label_doc] for name, values in self.doc_data.items()},
+            label,
+            row_data={name: values[rows] for name, values in self.row_data.items()},
+            label_data={name: values[at] for name, values in self.labels.data.items()},
             list_data={name: values[part] for name, values in self.list_data.items()},
         )
-
-    def _grades(self, key: Ints) -> Floats:
-        """Per key, the grade of that query and document; NaN where there is no label."""
-        if not len(self.labels.key):
-            return np.full(len(key), np.nan)
-        at = np.minimum(np.searchsorted(self.labels.key, key), len(self.labels.key) - 1)
-        return np.where(self.labels.key[at] == key, self.labels.grade[at], np.nan)
 
 
 def collect(
@@ -89,8 +84,9 @@ def collect(
     """Read the tables. Every system gets a list, empty at need, for every query that is labelled or listed."""
     others = [source for source in (queries, decisions) if source]
     (query, label_query, *asked), query_ids = encode(*[s.ids("query_id") for s in (rankings, labels, *others)])
-    catalogue = [documents] if documents else []
-    (doc, label_doc, *known), doc_ids = encode(*[s.ids("doc_id") for s in (rankings, labels, *catalogue)])
+    doc_ids = [source.ids("doc_id") for source in (rankings, labels, documents) if source]
+    doc, label_doc, *known = identify(*doc_ids)
+    described = _described(documents, known[0]) if documents else {}
     named = [source for source in (rankings, decisions) if source]
     if rankings.has("system"):
         (system, *deciding), systems = encode(*[s.ids("system") for s in named])
@@ -98,7 +94,7 @@ def collect(
         system, *deciding = (np.zeros(len(codes), dtype=np.int64) for codes in (query, *asked[-1:]))
         systems = pa.array(["system"], pa.large_string())
 
-    read = _labels(label_query, label_doc, labels.numbers("grade"), len(query_ids), len(doc_ids))
+    read = _labels(label_query, label_doc, labels.numbers("grade"), len(query_ids), described)
     present = np.zeros((len(systems), len(query_ids)), dtype=np.bool_)
     present[:, np.flatnonzero(read.queries.lengths)] = True
     if queries:
@@ -110,7 +106,8 @@ def collect(
     list_system, list_query = np.nonzero(present)
 
     owner = list_of[system * len(query_ids) + query]
-    order, tied = _order(rankings, owner, doc, doc_ids, conventions)
+    order, tied = _order(rankings, owner, doc_ids[0], conventions)
+    doc = doc if order is None else doc[order]
     lists = Ragged.of_lengths(np.bincount(owner, minlength=len(list_query)))
     list_data: dict[str, Array] = {"weight": _weights(queries, asked, len(query_ids))[list_query]}
     if decisions:
@@ -121,38 +118,36 @@ def collect(
         list_system,
         list_query,
         lists,
-        doc if order is None else doc[order],
+        doc,
+        {name: look_up(doc) for name, look_up in described.items()},
         np.zeros(lists.size, dtype=np.int64) if tied is None else lists.counts(tied),
-        read,
-        len(doc_ids),
-        _described(documents, known[0], len(doc_ids)) if documents else {},
         list_data,
+        read,
     )
     if conventions.ties == "error" and collected.tied.any():
         raise DataQualityError(_example(collected, collected.tied, "documents at the same place"))
     return collected
 
 
-def _labels(query: Ints, doc: Ints, grade: Floats, queries: int, documents: int) -> Labels:
-    """The labels by query and document; an empty grade is no label, and of two the higher counts."""
+def _labels(query: Ints, doc: Ints, grade: Floats, queries: int, described: Mapping[str, LookUp]) -> Labels:
+    """The labels query by query; an empty grade is no label, and of two for a document the higher counts."""
     if np.isinf(grade).any():
         raise InputError("labels.grade is infinite in some rows", hint="grades are finite numbers")
     if np.isnan(grade).any():
         kept = ~np.isnan(grade)
         query, doc, grade = query[kept], doc[kept], grade[kept]
-    key = query * documents + doc
-    if not (key[1:] > key[:-1]).all():
-        order = np.argsort(key)
-        if (key[order][1:] == key[order][:-1]).any():
-            order = np.lexsort((-grade, key))
-            order = order[np.append(True, key[order][1:] != key[order][:-1])]
-        key, doc, grade = key[order], doc[order], grade[order]
-    lengths = np.bincount(key // max(documents, 1), minlength=queries)
-    return Labels(Ragged.of_lengths(lengths), doc, grade, key)
+    if (query[1:] < query[:-1]).any():
+        order = np.argsort(query, kind="stable")
+        query, doc, grade = query[order], doc[order], grade[order]
+    lists = Ragged.of_lengths(np.bincount(query, minlength=queries))
+    best = best_labels(lists, doc, grade)
+    if not best.all():
+        lists, doc, grade = lists.keep(best), doc[best], grade[best]
+    return Labels(lists, doc, grade, {name: look_up(doc) for name, look_up in described.items()})
 
 
 def _order(
-    rankings: Source, owner: Ints, doc: Ints, doc_ids: pa.Array, conventions: Conventions
+    rankings: Source, owner: Ints, doc_ids: pa.ChunkedArray, conventions: Conventions
 ) -> tuple[Ints | None, Bools | None]:
     """The rows list by list, best first, None if they are so already; and which are tied with the one before."""
     keys = _keys(rankings, conventions)
@@ -169,8 +164,7 @@ def _order(
     # Only documents that are tied need their ids compared; sorting all ids would cost more than the rest.
     involved = np.flatnonzero(tied | np.append(tied[1:], False))
     run = np.cumsum(~tied)[involved]
-    codes, at = np.unique(doc[order[involved]], return_inverse=True)
-    place = by_code_point(doc_ids.take(pa.array(codes)))[at]
+    place = by_code_point(doc_ids.take(pa.array(order[involved])))
     order[involved] = order[involved][np.lexsort((place if conventions.ties == "doc_id_asc" else -place, run))]
     return order, tied
 
@@ -213,17 +207,26 @@ def _weights(queries: Source | None, asked: list[Ints], size: int) -> Floats:
     return weight
 
 
-def _described(documents: Source, code: Ints, size: int) -> dict[str, Array]:
-    """Per document code, its category as a code and its share of the catalogue's popularity."""
-    described: dict[str, Array] = {}
+def _described(documents: Source, doc: Ints) -> dict[str, LookUp]:
+    """What is known of documents: their category as a code, and their share of the catalogue's popularity."""
+    order = np.argsort(doc, kind="stable")
+    ordered = doc[order]
+
+    def by_document(values: Array, unknown: float) -> LookUp:
+        def look_up(wanted: Ints) -> Array:
+            if not len(ordered):
+                return np.full(len(wanted), unknown, dtype=values.dtype)
+            at = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+            return np.where(ordered[at] == wanted, values[order[at]], values.dtype.type(unknown))
+
+        return look_up
+
+    described = {}
     if documents.has("category"):
-        category = np.full(size, -1, dtype=np.int64)
-        category[code] = _codes(documents, "category")
-        described["category"] = category
+        described["category"] = by_document(_codes(documents, "category"), -1)
     if documents.has("popularity"):
-        share = np.full(size, np.nan)
-        share[code] = documents.numbers("popularity")
-        described["popularity"] = share / np.nansum(share)
+        popularity = documents.numbers("popularity")
+        described["popularity"] = by_document(popularity / np.nansum(popularity), np.nan)
     return described
 
 

@@ -16,6 +16,8 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+CELLS = 1 << 16  # of a rectangle of lists: what fits the processor's cache
+
 
 class Ragged:
     """The borders of G lists in a flat array: list g is the rows `offsets[g]:offsets[g + 1]`."""
@@ -85,20 +87,21 @@ class Ragged:
         for rows, inside in self._rectangles():
             rectangle = np.full(inside.shape, np.inf)
             rectangle[inside] = values[rows]
-            column = np.argsort(rectangle, axis=1, kind="stable")
-            start = np.broadcast_to(rows[np.cumsum(inside.sum(axis=1)) - inside.sum(axis=1)][:, None], inside.shape)
-            order[rows] = (start + column)[inside]
+            place = np.argsort(rectangle, axis=1, kind="stable")[inside]
+            order[rows] = self.offsets[:-1][self.owner[rows]] + place
         return order
 
     def _rectangles(self) -> Iterator[tuple[Ints, Bools]]:
         """Lists of similar length together: their rows, and where those lie in a rectangle with one line a list."""
         width = np.ceil(np.log2(np.maximum(self.lengths, 1))).astype(np.int64)
         for bits in np.unique(width[self.lengths > 0]):
-            lists = np.flatnonzero((width == bits) & (self.lengths > 0))
-            longest = int(self.lengths[lists].max())
-            columns = np.arange(longest)
-            inside = columns < self.lengths[lists, None]
-            yield (self.offsets[lists, None] + columns)[inside], inside
+            alike = np.flatnonzero((width == bits) & (self.lengths > 0))
+            columns = np.arange(int(self.lengths[alike].max()))
+            lines = max(1, CELLS // len(columns))
+            for first in range(0, len(alike), lines):
+                lists = alike[first : first + lines]
+                inside = columns < self.lengths[lists, None]
+                yield (self.offsets[lists, None] + columns)[inside], inside
 
     def repeats(self, values: Ints) -> Ints:
         """Per row, how many earlier rows of its list hold the same value."""

@@ -55,7 +55,7 @@ def setting(folder: Path, *, worse: tuple[int, ...] = (), weight: int = 1, **cha
         "inputs": {name: {"path": str(folder / f"{name}.csv"), "format": "csv"} for name in files},
         "metrics": ["mrr@3", "recall@2"],
         "segments": ["device", "relevant_band"],
-        "compare": {"baseline": "old", "movers": 2, "agreement": ["rank_tau@3"]},
+        "compare": {"baseline": "old", "movers": 2},
         "gate": [{"metric": "mrr@3", "superiority": True, "min_queries": 10}],
         "warehouse": str(folder.parent / "warehouse"),
     }
@@ -99,9 +99,6 @@ def test_a_run_says_which_system_is_better_where_and_why(spark: SparkSession, tm
     assert moved["loss", 1]["query_id"] == "q1"
     assert moved["loss", 1]["moved"] == "d0 (1) 2 → 3; d2 (?) 3 → 2"
     assert moved["gain", 1]["moved"] == "d0 (1) 2 → 1; d1 (0) 1 → 2"
-    (alike,) = read_table(spark, config.warehouse, "agreements").collect()
-    assert (alike["baseline"], alike["candidate"], alike["metric"]) == ("old", "new", "rank_tau_at_3")
-    assert (alike["macro"], alike["queries"]) == (pytest.approx(1 / 3), QUERIES)
     assert [verdict["verdict"] for verdict in manifest.gate] == ["pass"]
     assert [reading["rule"] for reading in manifest.readings] == ["recall_is_a_hit_rate"]
 

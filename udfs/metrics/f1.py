@@ -16,7 +16,7 @@ def f1(block: Block, k: int | None, *, rel: float | None) -> Floats:
 
     Formula: 2·P·R / (P + R) = 2·hits / (k + relevant); without a cut-off, 2·hits / (retrieved + relevant).
 
-    Edges: 0 without a hit. It peaks where k equals the number of relevant documents.
+    Edges: 0 without a hit. With k above or below the number of relevant documents, 1 cannot be reached.
 
     Use it: to compare sets of results, for instance what a filter or a classifier lets through.
     Not: for a ranking; it sees neither order nor grades.
