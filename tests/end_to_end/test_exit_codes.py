@@ -70,3 +70,36 @@ def test_unusable_inputs_and_warehouses_are_named(run: Run, demo: Path, tmp_path
     got, said = evaluate(run, demo, date="2026-11-02")
     assert got == 3
     assert "has no data for 2026-11-02" in said
+
+
+def test_a_gate_stops_the_release_but_not_the_publishing(run: Run, demo: Path) -> None:
+    better = "gate=[{metric: ndcg@10, superiority: true, candidate: bm25}]"
+    small = "gate=[{metric: ndcg@10, drop: 0.01, segment: device, value: ios, candidate: neural, min_queries: 9999}]"
+    pairs = "compare={baseline: neural, movers: 0}"
+    code, said = evaluate(run, demo, "--set", better, "--set", pairs)
+    assert code == 6
+    assert "1 of 1 conditions of the gate are not met, first: ndcg@10 better than baseline for bm25: fail" in said
+    shown = run("assay", "runs", "--warehouse", demo / "warehouse", "--output", "json").stdout
+    assert '"verdict":"fail"' in shown.replace('": "', '":"')
+    assert evaluate(run, demo, "--set", better, "--set", pairs, "--no-gate")[0] == 0  # found done, and let through
+    code, said = evaluate(run, demo, "--set", small)
+    assert code == 6
+    assert "undecidable, 1,050 queries, fewer than min_queries = 9,999" in said
+    code, said = evaluate(run, demo, "--set", "gate=[{metric: mrr@10, drop: 0.01}]", JAVA_HOME="/nowhere")
+    assert code == 2
+    assert "gate[0] is about 'mrr@10', which is not computed" in said
+
+
+def test_published_runs_are_compared_and_tell_how_many_queries_a_difference_needs(run: Run, demo: Path) -> None:
+    assert evaluate(run, demo)[0] == 0
+    place = ("--warehouse", demo / "warehouse")
+    power = run("assay", "power", "--delta", "0.01", "--metric", "ndcg@10", "--candidate", "neural", *place)
+    assert power.returncode == 0
+    assert "queries show a true difference of 0.01 in 80% of cases" in power.stdout
+    both = ("2026-11-01", "2026-11-01", "--before-system", "hybrid", "--system", "neural", "--master", "local[2]")
+    compared = run("assay", "compare", *both, *place)
+    assert compared.returncode == 0, compared.stderr
+    assert "ndcg_at_10, macro: +0.0179 = +0.0179 within" in compared.stdout
+    unknown = run("assay", "compare", "2026-11-01", "2026-10-01", *place)
+    assert unknown.returncode == 3
+    assert "there is no run '2026-10-01'" in unknown.stderr
