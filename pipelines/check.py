@@ -80,6 +80,8 @@ def contract(name: str, config: Config) -> Table:
         return replace(
             table, columns=tuple(replace(c, optional=c.optional and c.name != "score") for c in table.columns)
         )
+    if name == "judgments" and config.statistics.label_draws:
+        return table.plus([Column("grade_sd", "double", "uncertainty of the grade", nullable=True, minimum=0)])
     added = config.query_columns if name == "queries" else ()
     return table.plus(Column(column, "string", "a segment", nullable=True) for column in added)
 

@@ -69,12 +69,7 @@ QUERIES = Table(
 JUDGMENTS = Table(
     "judgments",
     "one human label",
-    (
-        QUERY_ID,
-        DOC_ID,
-        Column("grade", "double", "how relevant the document is to the query"),
-        Column("grade_sd", "double", "how uncertain the grade is: a standard deviation", optional=True, minimum=0),
-    ),
+    (QUERY_ID, DOC_ID, Column("grade", "double", "how relevant the document is to the query")),
     key=("query_id", "doc_id"),
 )
 

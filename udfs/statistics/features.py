@@ -23,15 +23,14 @@ OF_SYSTEM = (
 OF_PAIR = (*_MEAN, "b", "yb", "bb", "w", "w_x", "w_y", "wins", "losses", "absolute")
 
 
-def system_base(values: Floats, there: Floats, weight: Floats, pool: Floats) -> Columns:
+def system_base(values: Floats, there: Floats, weight: Floats, pool: Floats | None) -> Columns:
     """What is summed over the queries of a unit, for one system. `pool` is NaN where a metric has none."""
     defined = ~np.isnan(values)
     y, x = np.where(defined, values, 0.0), defined.astype(np.float64)
     w_x = weight[:, None] * x
     base = {"rows": np.broadcast_to(there[:, None], x.shape), "y": y, "x": x, "w_x": w_x, "w_y": w_x * y}
     base |= {"query_yy": y * y}
-    pooled = ~np.isnan(pool).all(axis=0) if len(pool) else np.zeros(pool.shape[1], dtype=bool)
-    if pooled.any():
+    if pool is not None:
         p_x = np.where(defined & ~np.isnan(pool), pool, 0.0)
         base |= {"p_x": p_x, "p_y": p_x * y}
     return base

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
@@ -54,6 +54,7 @@ class Sums:
 
 
 Totals = dict[Key, Sums]
+K = TypeVar("K")
 
 
 def partial_sums(plan: Plan, *, whole: bool) -> Callable[[Batches], Batches]:
@@ -99,87 +100,91 @@ def collect(batches: Batches) -> tuple[Totals, list[pa.Table]]:
                 continue
             key = (batch["subject"][row].as_py(), batch["cut"][row].as_py(), batch["value"][row].as_py())
             sums, draws = (batch[name][row].values.to_numpy() for name in ("sums", "draws"))
-            if key in totals:
-                totals[key].add(sums, draws)
-            else:
-                totals[key] = Sums(sums.copy(), draws.copy())
+            _into(totals, key, Sums(sums, draws))
     return totals, rest
 
 
 def summed(frame: Frame, plan: Plan, totals: Totals) -> Totals:
     """`totals` with the queries of a frame added."""
-    every = list(range(len(plan.metrics)))
-    pools = pool_columns(plan)
-    with_pool = [at for at in every if pools[at] >= 0]
-    judged = [plan.numbers.index(name) if name else -1 for name in plan.judged]
+    running: dict[tuple[int, int], Sums] = {}
+    names: dict[int, list[str]] = {}
     for part in frame.chunks(_QUERIES_PER_CHUNK):
-        values = [frame.numbers(s, part, every) for s in range(len(plan.systems))]
-        weight = frame.weight[part]
-        for s in range(len(plan.systems)):
-            there = (frame.at[s, part] >= 0).astype(np.float64)
-            pool = np.full_like(values[s], np.nan)
-            if with_pool:
-                pool[:, with_pool] = frame.numbers(s, part, [pools[at] for at in with_pool])
-            _add(totals, s, frame, part, system_base(values[s], there, weight, pool), plan)
-        for p, (baseline, candidate) in enumerate(plan.pairs):
-            b, c = plan.systems.index(baseline), plan.systems.index(candidate)
-            kept = _kept(frame, part, (b, c), judged, plan)
-            _add(totals, len(plan.systems) + p, frame, part, pair_base(values[b], values[c], weight, kept), plan)
+        unit, bases, draws = frame.unit[part], _bases(frame, part, plan), _draws(frame.unit[part], plan)
+        columns = [] if plan.clustered else [summands(base, clustered=False) for base in bases]
+        stacked = [np.concatenate(list(made.values()), axis=1) for made in columns]
+        for cut, codes in enumerate(frame.codes):
+            cell, merged, drawn = codes[part], bases, draws
+            if plan.clustered:
+                cell, merged, drawn = _by_unit(cell, unit, bases, draws)
+                columns = [summands(base, clustered=True) for base in merged]
+                stacked = [np.concatenate(list(made.values()), axis=1) for made in columns]
+            member = _membership(cell, len(frame.cells[cut]))
+            replicated = _replicated(cell, len(frame.cells[cut]), merged, drawn, plan)
+            for subject, made in enumerate(columns):
+                names[subject] = list(made)
+                found = Sums(np.asarray(member @ stacked[subject]), replicated[subject])
+                _into(running, (subject, cut), found)
+    for (subject, cut), whole in running.items():
+        layout = OF_SYSTEM if subject < len(plan.systems) else OF_PAIR
+        sums = _spelled(whole.sums, names[subject], layout, len(plan.metrics))
+        for at, value in enumerate(frame.cells[cut]):
+            _into(totals, (subject, cut, value), Sums(sums[at], whole.draws[at]))
     return totals
 
 
-def _kept(frame: Frame, part: slice, both: tuple[int, int], judged: list[int], plan: Plan) -> Floats:
+def _into(totals: dict[K, Sums], key: K, found: Sums) -> None:
+    if key in totals:
+        totals[key].add(found.sums, found.draws)
+    else:
+        totals[key] = Sums(found.sums.copy(), found.draws.copy())
+
+
+def _bases(frame: Frame, part: slice, plan: Plan) -> list[Columns]:
+    """What is summed, query by query: first for each system, then for each pair."""
+    every = list(range(len(plan.metrics)))
+    pools = pool_columns(plan)
+    with_pool = [at for at in every if pools[at] >= 0]
+    values = [frame.numbers(system, part, every) for system in range(len(plan.systems))]
+    weight = frame.weight[part]
+    bases = []
+    for system, mine in enumerate(values):
+        pool = np.full_like(mine, np.nan) if with_pool else None
+        if pool is not None:
+            pool[:, with_pool] = frame.numbers(system, part, [pools[at] for at in with_pool])
+        there = (frame.at[system, part] >= 0).astype(np.float64)
+        bases.append(system_base(mine, there, weight, pool))
+    for pair in plan.pairs:
+        b, c = (plan.systems.index(name) for name in pair)
+        bases.append(pair_base(values[b], values[c], weight, _kept(frame, part, (b, c), plan)))
+    return bases
+
+
+def _kept(frame: Frame, part: slice, both: tuple[int, int], plan: Plan) -> Floats:
     """Per query and metric, 1 where enough of both systems' lists is judged."""
     kept = np.ones((part.stop - part.start, len(plan.metrics)))
-    for metric, column in enumerate(judged):
-        if column >= 0:
-            share = np.stack([frame.numbers(system, part, [column])[:, 0] for system in both])
+    for metric, name in enumerate(plan.judged):
+        if name is not None:
+            column = [plan.numbers.index(name)]
+            share = np.stack([frame.numbers(system, part, column)[:, 0] for system in both])
             kept[:, metric] = (share >= plan.min_judged).all(axis=0)
     return kept
 
 
-def _add(totals: Totals, subject: int, frame: Frame, part: slice, base: Columns, plan: Plan) -> None:
-    """Add one subject's chunk to the totals of every cell of every cut."""
-    layout = OF_SYSTEM if subject < len(plan.systems) else OF_PAIR
-    names = list(base)
-    flat = np.concatenate([base[name] for name in names], axis=1) if plan.clustered else None
-    ready = None if plan.clustered else summands(base, clustered=False)
-    stacked = None if ready is None else np.concatenate(list(ready.values()), axis=1)
-    for cut, (codes, cells) in enumerate(zip(frame.codes, frame.cells, strict=True)):
-        cell, unit = codes[part], frame.unit[part]
-        if flat is not None:
-            cell, unit, reduced = _by_unit(cell, unit, flat)
-            columns = dict(zip(names, np.split(reduced, len(names), axis=1), strict=True))
-            ready = summands(columns, clustered=True)
-            stacked = np.concatenate(list(ready.values()), axis=1)
-        else:
-            columns = base
-        assert ready is not None and stacked is not None
-        sums = _spelled(_by_cell(cell, len(cells), stacked), list(ready), layout, len(plan.metrics))
-        draws = _draws(columns, cell, len(cells), unit, plan, pair=layout is OF_PAIR)
-        for at in np.unique(cell):
-            key = (subject, cut, cells[at])
-            if key in totals:
-                totals[key].add(sums[at], draws[at])
-            else:
-                totals[key] = Sums(sums[at].copy(), draws[at].copy())
-
-
-def _by_cell(cell: Ints, cells: int, columns: Floats) -> Floats:
-    """Per cell, the sum of each column over its rows."""
+def _membership(cell: Ints, cells: int) -> Any:
+    """A sparse matrix of 0 and 1, cells × rows: its product with columns sums them by cell."""
     rows = len(cell)
-    if cells == 1:
-        return np.add.reduce(columns, axis=0, keepdims=True)
-    membership = sparse.csc_matrix((np.ones(rows), cell, np.arange(rows + 1)), shape=(cells, rows))
-    return np.asarray(membership @ columns, dtype=np.float64)
+    return sparse.csc_matrix((np.ones(rows), cell, np.arange(rows + 1)), shape=(cells, rows))
 
 
-def _by_unit(cell: Ints, unit: Hashes, columns: Floats) -> tuple[Ints, Hashes, Floats]:
-    """Rows of the same unit in the same cell as one, their columns added."""
+def _by_unit(
+    cell: Ints, unit: Hashes, bases: list[Columns], draws: list[Floats]
+) -> tuple[Ints, list[Columns], list[Floats]]:
+    """Rows of the same unit in the same cell as one, their columns added; they share their draws already."""
     order = np.lexsort((cell, unit))
     cell, unit = cell[order], unit[order]
-    first = np.concatenate(([True], (cell[1:] != cell[:-1]) | (unit[1:] != unit[:-1])))
-    return cell[first], unit[first], np.add.reduceat(columns[order], np.flatnonzero(first), axis=0)
+    starts = np.flatnonzero(np.concatenate(([True], (cell[1:] != cell[:-1]) | (unit[1:] != unit[:-1]))))
+    merged = [{name: np.add.reduceat(values[order], starts, axis=0) for name, values in b.items()} for b in bases]
+    return cell[starts], merged, [drawn[order[starts]] for drawn in draws]
 
 
 def _spelled(by_cell: Floats, names: list[str], layout: tuple[str, ...], metrics: int) -> Floats:
@@ -189,27 +194,31 @@ def _spelled(by_cell: Floats, names: list[str], layout: tuple[str, ...], metrics
     return np.stack([spelled_out(name, sums, shape) for name in layout], axis=2).reshape(len(by_cell), -1)
 
 
-def _draws(
-    columns: Columns, cell: Ints, cells: int, unit: Hashes, plan: Plan, *, pair: bool
-) -> npt.NDArray[np.float64]:
-    """Per cell, the replicates' sums: y and x of the bootstrap, then y of the sign flips, flat."""
-    kinds: list[tuple[Floats, Floats]] = []
-    if plan.bootstrap:
-        both = np.concatenate((columns["y"], columns["x"]), axis=1)
-        kinds.append((both, poisson_weights(unit, plan.bootstrap, plan.seed).astype(np.float64)))
-    if plan.randomisation and pair:
-        kinds.append((columns["y"], signs(unit, plan.randomisation, plan.seed).astype(np.float64)))
-    if not kinds:
-        return np.zeros((cells, 0))
-    order = np.argsort(cell, kind="stable")
-    borders = np.searchsorted(cell[order], np.arange(cells + 1))
-    out = [np.zeros((cells, values.shape[1] * drawn.shape[1])) for values, drawn in kinds]
-    for at in range(cells):
-        rows = order[borders[at] : borders[at + 1]]
-        if len(rows):
-            for made, (values, drawn) in zip(out, kinds, strict=True):
-                made[at] = (values[rows].T @ drawn[rows]).ravel()
-    return np.concatenate(out, axis=1)
+def _draws(unit: Hashes, plan: Plan) -> list[Floats]:
+    """Units × replicates: the weights of the bootstrap and the sign flips; without columns where not asked for."""
+    weights = poisson_weights(unit, plan.bootstrap, plan.seed).astype(np.float64)
+    return [weights, signs(unit, plan.randomisation, plan.seed).astype(np.float64)]
+
+
+def _replicated(cell: Ints, cells: int, bases: list[Columns], draws: list[Floats], plan: Plan) -> list[Floats]:
+    """Per subject, cells × the replicates' sums: y and x of the bootstrap, then, for pairs, y of the sign flips."""
+    subjects, systems = len(bases), len(plan.systems)
+    weighed = np.zeros((subjects, cells, 2 * len(plan.metrics) * plan.bootstrap))
+    flipped = np.zeros((subjects - systems, cells, len(plan.metrics) * plan.randomisation))
+    if plan.bootstrap or plan.randomisation:
+        order = np.argsort(cell, kind="stable")
+        borders = np.searchsorted(cell[order], np.arange(cells + 1))
+        both = np.concatenate([base[name] for base in bases for name in ("y", "x")], axis=1)[order]
+        delta = both[:, 2 * systems * len(plan.metrics) :].reshape(len(cell), -1, 2, len(plan.metrics))[:, :, 0]
+        delta = delta.reshape(len(cell), -1)
+        weights, flips = (drawn[order] for drawn in draws)
+        for at in np.flatnonzero(np.diff(borders)):
+            rows = slice(borders[at], borders[at + 1])
+            weighed[:, at] = (both[rows].T @ weights[rows]).reshape(subjects, -1)
+            flipped[:, at] = (delta[rows].T @ flips[rows]).reshape(subjects - systems, -1)
+    none = np.zeros((cells, 0))
+    rest = [none] * systems + list(flipped)
+    return [np.concatenate((w, f), axis=1) for w, f in zip(weighed, rest, strict=True)]
 
 
 def emit(totals: Totals) -> Batches:
