@@ -31,67 +31,60 @@ class Conclusions:
     readings: tuple[Reading, ...]
 
 
-def conclude(
-    attempt: Attempt,
-    query_metrics: DataFrame,
-    rankings: DataFrame,
-    labels: DataFrame,
-    *,
-    systems: tuple[str, ...],
-    specs: Sequence[Spec],
-    config: Config,
-    conventions: Conventions,
-    rescore: Callable[[DataFrame], DataFrame],
-    beside: DataFrame | None = None,
-) -> Conclusions:
-    """Estimate everything in one pass over the query metrics, and publish what follows from it.
+@dataclass(frozen=True)
+class Scored:
+    """What was scored, and what it was scored from.
 
     `rescore` makes query metrics from other labels, for where the labels are uncertain; `beside` holds averages
-    that come from elsewhere.
+    that do not come from the query metrics.
     """
-    plan = plan_of(config, systems, specs)
-    banded = with_bands(query_metrics, bands=config.bands, wanted=plan.columns)
-    how = config.statistics
-    cut, _ = bounded(banded, segments=plan.segments, most=how.max_values, many=how.many_values)
-    estimates = estimate(cut, plan=plan, cluster=how.cluster)
-    if how.label_draws and plan.pairs:
-        estimates = with_label_errors(
-            estimates, cut, labels, rescore, plan=plan, draws=how.label_draws, max_grade=conventions.max_grade
-        )
-    estimates = estimates.persist()
+
+    query_metrics: DataFrame
+    rankings: DataFrame
+    labels: DataFrame
+    systems: tuple[str, ...]
+    specs: Sequence[Spec]
+    conventions: Conventions
+    rescore: Callable[[DataFrame], DataFrame]
+    beside: DataFrame | None = None
+
+    @property
+    def behaviour(self) -> bool:
+        """Whether the labels were made from behaviour: only then are unjudged documents taken out below the cut."""
+        return self.conventions.unjudged == "cut_then_condense"
+
+
+def conclude(attempt: Attempt, scored: Scored, config: Config) -> Conclusions:
+    """Estimate everything in one pass over the query metrics, and publish what follows from it."""
+    plan = plan_of(config, scored.systems, scored.specs)
+    estimates = _estimates(scored, plan, config).persist()
     try:
         averages = aggregate(estimates)
-        everything = averages if beside is None else averages.unionByName(beside)
+        everything = averages if scored.beside is None else averages.unionByName(scored.beside)
         attempt.write("segment_metrics", everything.coalesce(1))
-        behaviour = conventions.unjudged == "cut_then_condense"
-        verdicts = judge(gate_rows(estimates, config), config, systems, behaviour=behaviour)
+        verdicts = judge(gate_rows(estimates, config), config, scored.systems, behaviour=scored.behaviour)
         if not plan.pairs:
             return Conclusions(tuple(verdicts), ())
         compared = compare(
             estimates,
             family=family_of(config),
             correction=config.compare.correction,
-            confidence=how.confidence,
+            confidence=config.statistics.confidence,
         )
-        comparisons = attempt.write(
-            "comparisons", with_verdicts(compared, verdicts, config.compare.baseline).coalesce(1)
-        )
-        moves = _movers(
-            attempt, query_metrics, rankings, labels, plan=plan, listed=specs, config=config, conventions=conventions
-        )
-        evidence = Evidence(
-            comparisons=_rows(
-                comparisons.where(F.col("segment").isin("all", *[s[0] for s in plan.segments if len(s) == 1]))
-            ),
-            changes=_rows(moves) if moves is not None else (),
-            averages=_rows(estimates.where("baseline IS NULL AND segment = 'all'")),
-            relevant=_mean_relevant(query_metrics),
-            behaviour=behaviour,
-            config=config,
-        )
-        return Conclusions(tuple(verdicts), tuple(read_all(evidence)))
+        judged = with_verdicts(compared, verdicts, config.compare.baseline)
+        comparisons = attempt.write("comparisons", judged.coalesce(1))
     finally:
         estimates.unpersist()
+    moves = _movers(attempt, scored, plan, config)
+    shown = ["all", *[columns[0] for columns in plan.segments if len(columns) == 1]]
+    evidence = Evidence(
+        comparisons=_rows(comparisons.where(F.col("segment").isin(*shown))),
+        changes=_rows(moves) if moves is not None else (),
+        relevant=_mean_relevant(scored.query_metrics),
+        behaviour=scored.behaviour,
+        config=config,
+    )
+    return Conclusions(tuple(verdicts), tuple(read_all(evidence)))
 
 
 def headline(config: Config, specs: Sequence[Spec]) -> tuple[Spec, ...]:
@@ -100,23 +93,26 @@ def headline(config: Config, specs: Sequence[Spec]) -> tuple[Spec, ...]:
     return tuple(spec for spec in specs if spec.name in gated) or tuple(specs[:1])
 
 
-def _movers(
-    attempt: Attempt,
-    query_metrics: DataFrame,
-    rankings: DataFrame,
-    labels: DataFrame,
-    *,
-    plan: Plan,
-    listed: Sequence[Spec],
-    config: Config,
-    conventions: Conventions,
-) -> DataFrame | None:
+def _estimates(scored: Scored, plan: Plan, config: Config) -> DataFrame:
+    how = config.statistics
+    banded = with_bands(scored.query_metrics, bands=config.bands, wanted=plan.columns)
+    cut = bounded(banded, segments=plan.segments, most=how.max_values, many=how.many_values)
+    estimates = estimate(cut, plan=plan, cluster=how.cluster)
+    if not how.label_draws or not plan.pairs:
+        return estimates
+    top = scored.conventions.max_grade
+    return with_label_errors(
+        estimates, cut, scored.labels, scored.rescore, plan=plan, draws=how.label_draws, max_grade=top
+    )
+
+
+def _movers(attempt: Attempt, scored: Scored, plan: Plan, config: Config) -> DataFrame | None:
     if not config.compare.movers:
         return None
-    specs = headline(config, listed)
-    changed = changes(query_metrics, pairs=plan.pairs, specs=specs, most=config.compare.movers).persist()
+    specs = headline(config, scored.specs)
+    changed = changes(scored.query_metrics, pairs=plan.pairs, specs=specs, most=config.compare.movers).persist()
     try:
-        moved = with_moves(changed, rankings, labels, specs=specs, conventions=conventions)
+        moved = with_moves(changed, scored.rankings, scored.labels, specs=specs, conventions=scored.conventions)
         return attempt.write("query_changes", moved.coalesce(1))
     finally:
         changed.unpersist()

@@ -135,21 +135,17 @@ class Config(Section):
     @classmethod
     def _names_of_columns(cls, segments: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
         for column in (column for segment in segments for column in segment):
-            if not re.fullmatch(r"[A-Za-z]\w*", column, re.ASCII):
-                raise ValueError(
-                    f"the segment {column!r} cannot name a column of the results: use letters, digits and "
-                    "underscores, and give the name in the data with inputs.queries.columns"
-                )
-            if column.lower() in QUERY_METRICS.names:
-                raise ValueError(f"the segment {column!r} has the name of a column that query_metrics has already")
+            _column(column, "segment")
         return segments
 
     @model_validator(mode="after")
     def _segments_have_a_table(self) -> Config:
         if self.segment_columns and self.inputs.queries is None:
             raise ValueError("segments need inputs.queries, whose columns they are")
-        if self.statistics.cluster is not None and self.inputs.queries is None:
-            raise ValueError("statistics.cluster needs inputs.queries, whose column it is")
+        if self.statistics.cluster is not None:
+            _column(self.statistics.cluster, "cluster")
+            if self.inputs.queries is None:
+                raise ValueError("statistics.cluster needs inputs.queries, whose column it is")
         return self
 
     @model_validator(mode="after")
@@ -224,6 +220,17 @@ class Config(Section):
     def published(self) -> dict[str, Any]:
         """All of it, as it may be shown and stored: without secrets."""
         return {key: _redacted(value) for key, value in self.model_dump(mode="json").items()}
+
+
+def _column(name: str, kind: str) -> None:
+    """Refuse a name that cannot be a column of the results."""
+    if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+        raise ValueError(
+            f"the {kind} {name!r} cannot name a column of the results: use letters, digits and "
+            "underscores, and give the name in the data with inputs.queries.columns"
+        )
+    if name.lower() in QUERY_METRICS.names:
+        raise ValueError(f"the {kind} {name!r} has the name of a column that query_metrics has already")
 
 
 _SECRET = re.compile(r"password|passwd|secret|token|credential|access.?key|account.?key|sas", re.IGNORECASE)

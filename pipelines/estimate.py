@@ -41,12 +41,13 @@ def plan_of(config: Config, systems: Sequence[str], specs: Sequence[Spec]) -> Pl
 def pairs_of(config: Config, systems: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Baseline and candidate of every comparison."""
     baseline = config.compare.baseline
-    if baseline is not None and baseline not in systems:
-        raise ConfigurationError(
-            f"the baseline {baseline!r} has no rankings",
-            where="compare.baseline",
-            hint=did_you_mean(baseline, systems),
-        )
+    named = {"compare.baseline": baseline}
+    named |= {f"gate[{place}].candidate": condition.candidate for place, condition in enumerate(config.gate)}
+    for where, name in named.items():
+        if name is not None and name not in systems:
+            raise ConfigurationError(
+                f"the system {name!r} has no rankings", where=where, hint=did_you_mean(name, systems)
+            )
     first = [] if baseline is None else [baseline]
     ordered = [*first, *[system for system in systems if system != baseline]]
     every = combinations(ordered, 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from pipelines.check import Checked, check
 from pipelines.complaints import input_errors
-from pipelines.conclude import conclude
+from pipelines.conclude import Scored, conclude
 from pipelines.config import Config
 from pipelines.coverage import coverage
 from pipelines.publish import Attempt
@@ -24,6 +24,7 @@ from pipelines.score import Evidence, score
 from pipelines.storage import Storage
 from schemas.errors import DataQualityError
 from udfs.conventions import Conventions
+from udfs.registry import Spec
 
 logger = logging.getLogger(__name__)
 
@@ -70,38 +71,22 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
             checked = check(inputs, config)
             conventions = resolved(config.conventions, checked)
             attempt.write("quarantine", checked.quarantine())
-        listed = [spec for spec in config.specs if spec.metric.scope != "system"]
-
-        def scored(labels: DataFrame) -> DataFrame:
-            return score(
-                checked.rows("rankings"),
-                replace(evidence(checked, config), labels=labels),
-                systems=checked.systems,
-                segments=config.query_columns,
-                specs=listed,
-                conventions=conventions,
-            )
-
         with stages.stage("score"):
-            query_metrics = attempt.write("query_metrics", scored(checked.rows("judgments")))
+            rescore = scorer(checked, config, conventions)
+            query_metrics = attempt.write("query_metrics", rescore(checked.rows("judgments")))
             refuse(query_metrics, conventions)
         with stages.stage("conclude"):
-            whole = [spec for spec in config.specs if spec.metric.scope == "system"]
-            shown = checked.rows("rankings")
-            conclusions = conclude(
-                attempt,
+            scored = Scored(
                 query_metrics,
-                shown,
+                checked.rows("rankings"),
                 checked.rows("judgments"),
                 systems=checked.systems,
-                specs=listed,
-                config=config,
+                specs=of_lists(config),
                 conventions=conventions,
-                rescore=scored,
-                beside=coverage(shown, checked.rows("documents"), specs=whole, conventions=conventions)
-                if whole
-                else None,
+                rescore=rescore,
+                beside=of_systems(checked, config, conventions),
             )
+            conclusions = conclude(attempt, scored, config)
         manifest = attempt.commit(
             seconds=stages.seconds,
             config=config.published(),
@@ -115,6 +100,35 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
             readings=[asdict(reading) for reading in conclusions.readings],
         )
     return Outcome(manifest, found_done=False)
+
+
+def of_lists(config: Config) -> list[Spec]:
+    """The metrics that have a value for every list."""
+    return [spec for spec in config.specs if spec.metric.scope != "system"]
+
+
+def of_systems(checked: Checked, config: Config, conventions: Conventions) -> DataFrame | None:
+    """The averages of metrics that have one value for a whole system; None where there are none."""
+    whole = [spec for spec in config.specs if spec.metric.scope == "system"]
+    if not whole:
+        return None
+    return coverage(checked.rows("rankings"), checked.rows("documents"), specs=whole, conventions=conventions)
+
+
+def scorer(checked: Checked, config: Config, conventions: Conventions) -> Callable[[DataFrame], DataFrame]:
+    """The function from labels to query metrics."""
+
+    def scored(labels: DataFrame) -> DataFrame:
+        return score(
+            checked.rows("rankings"),
+            replace(evidence(checked, config), labels=labels),
+            systems=checked.systems,
+            segments=config.query_columns,
+            specs=of_lists(config),
+            conventions=conventions,
+        )
+
+    return scored
 
 
 def evidence(checked: Checked, config: Config) -> Evidence:

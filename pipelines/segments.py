@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -56,15 +56,13 @@ def _traffic_band(rows: DataFrame, head: float, torso: float) -> DataFrame:
     return rows.crossJoin(F.broadcast(ends)).withColumn(TRAFFIC_BAND, band).drop("_head", "_torso")
 
 
-def bounded(
-    rows: DataFrame, *, segments: Sequence[Sequence[str]], most: int, many: str
-) -> tuple[DataFrame, Mapping[str, int]]:
-    """The rows with no segment of more than `most` values, and the segments that had more, or a refusal.
+def bounded(rows: DataFrame, *, segments: Sequence[Sequence[str]], most: int, many: str) -> DataFrame:
+    """The rows with no segment of more than `most` values, or a refusal.
 
     A single column with too many values keeps its largest ones; the others become `(other)`.
     """
     if not segments:
-        return rows, {}
+        return rows
     counted = [
         F.approx_count_distinct(F.concat_ws(BETWEEN, *names)).alias(str(at)) for at, names in enumerate(segments)
     ]
@@ -73,7 +71,7 @@ def bounded(
     # The count is approximate, to 5 %: a segment is over the bound when it is so beyond doubt.
     over = {BETWEEN.join(names): found[at] for at, names in enumerate(segments) if found[at] > 1.1 * most}
     if not over:
-        return rows, {}
+        return rows
     first, values = next(iter(over.items()))
     combined = [name for name in over if BETWEEN in name]
     if many == "refuse":
@@ -98,4 +96,4 @@ def bounded(
             f"statistics.max_values = {most:,}",
             hint="combine coarser columns, or raise statistics.max_values",
         )
-    return rows, over
+    return rows

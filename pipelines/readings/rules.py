@@ -28,7 +28,6 @@ class Evidence:
 
     comparisons: Sequence[Row]
     changes: Sequence[Row]
-    averages: Sequence[Row]  # of single systems over all queries
     relevant: float  # relevant documents per query that has any
     behaviour: bool  # labels made from behaviour rather than by people
     config: Config

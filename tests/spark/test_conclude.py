@@ -167,8 +167,7 @@ def test_a_segment_with_too_many_values_is_refused_or_capped(spark: SparkSession
     table = query_metrics(spark).withColumnRenamed("query_id", "each")
     with pytest.raises(DataQualityError, match=r"'each' has about .* values, more than statistics\.max_values = 10"):
         bounded(table, segments=[("each",)], most=10, many="refuse")
-    capped, over = bounded(table, segments=[("each",)], most=10, many="other")
-    assert list(over) == ["each"]
+    capped = bounded(table, segments=[("each",)], most=10, many="other")
     assert capped.select("each").distinct().count() == 11
     assert capped.where("each = '(other)'").count() == 60
 

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from udfs.statistics.finish import finish
+from udfs.statistics.frame import QUERY, UNIT
 from udfs.statistics.partial import merge_partials, partial_sums
 from udfs.statistics.plan import Plan
 from udfs.statistics.resample import poisson_weights, signs
@@ -47,7 +48,8 @@ def table(n: int = 60) -> pd.DataFrame:
 
 def run(parts: Sequence[pd.DataFrame], plan: Plan) -> pd.DataFrame:
     def batches(rows: pd.DataFrame) -> list[Any]:
-        return list(pa.Table.from_pandas(rows, preserve_index=False).to_batches(max_chunksize=17))
+        named = rows.rename(columns={"query": QUERY, "unit": UNIT})
+        return list(pa.Table.from_pandas(named, preserve_index=False).to_batches(max_chunksize=17))
 
     partials = [p for part in parts for p in partial_sums(plan, whole=plan.clustered)(batches(part))]
     found: pd.DataFrame = pa.Table.from_batches(list(finish(plan)(merge_partials(plan)(partials)))).to_pandas()

@@ -26,7 +26,7 @@ def row(metric: str, delta: float, p: float, **values: Any) -> dict[str, Any]:
 
 
 def fired(*rows: dict[str, Any], changes: tuple[dict[str, Any], ...] = (), **values: Any) -> dict[str, str]:
-    usual: dict[str, Any] = {"averages": (), "relevant": 5.0, "behaviour": False, "config": CONFIG}
+    usual: dict[str, Any] = {"relevant": 5.0, "behaviour": False, "config": CONFIG}
     evidence = Evidence(comparisons=rows, changes=changes, **(usual | values))
     return {reading.rule: reading.text for reading in read_all(evidence)}
 

@@ -15,7 +15,8 @@ from udfs.registry import POOL
 from udfs.statistics.plan import BETWEEN, EVERYTHING, NO_VALUE, Plan
 from udfs.statistics.resample import Hashes
 
-QUERY, UNIT = "query", "unit"  # 64-bit hashes of the query, and of what is independent of the others
+# 64-bit hashes of the query, and of what is independent of the others; no segment begins with an underscore.
+QUERY, UNIT = "_query", "_unit"
 
 
 @dataclass(frozen=True, eq=False)
