@@ -17,11 +17,6 @@ def command(name: str | None) -> None:
     assay metrics
     assay metrics ndcg
     """
-    from udfs.registry import metrics, parse
+    from udfs.describe import metric_explained, metric_list
 
-    if name is None:
-        for found in metrics().values():
-            click.echo(f"{found.name:24} {found.summary}")
-        return
-    found = parse(name).metric
-    click.echo(f"{found.name}\n\n{found.summary}\n\n{found.explanation}")
+    click.echo(metric_list() if name is None else metric_explained(name))

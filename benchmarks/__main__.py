@@ -1,0 +1,14 @@
+"""All benchmarks, one after the other; their figures also go to build/bench.json."""
+
+import json
+import warnings
+from pathlib import Path
+
+from benchmarks import in_memory, on_spark
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    Path("build").mkdir(exist_ok=True)
+    figures = {"on Spark": on_spark.main(), "in memory": in_memory.measure(50_000)}
+    print(json.dumps(figures["in memory"]["ratio"]))
+    Path("build/bench.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")

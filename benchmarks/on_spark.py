@@ -1,0 +1,146 @@
+"""From Parquet files to per-query numbers and means by segment: Assay on Spark against what people use today.
+
+    python -m benchmarks.on_spark [queries …]
+
+All tools take turns in one process on one machine, so their ratios mean something where their seconds do not.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from benchmarks import peers
+from benchmarks.memory import peak_megabytes
+from jobs.session import session
+from pipelines.aggregate import aggregate
+from pipelines.config import Spark
+from pipelines.score import Evidence, score
+from udfs.conventions import Conventions
+from udfs.registry import parse_all
+
+DOCUMENTS = 20
+LABELS = 10
+FOLDER = Path("build/bench")
+CUTS = (5, 10, 20)
+METRICS = [f"{name}@{k}" for name in ("ndcg", "precision", "recall", "map") for k in CUTS] + ["mrr", "rprec"]
+SLOW = 50_000  # beyond this many queries, tools that take minutes are left out
+
+
+def generate(spark: SparkSession, queries: int, folder: Path, *, hot: int = 0) -> None:
+    """Rankings of 20 documents and 10 labels per query, half of them of ranked documents; `hot` more for query 0."""
+    base = spark.range(queries).select(
+        F.concat(F.lit("q"), F.lpad(F.col("id").cast("string"), 7, "0")).alias("query_id"), "id"
+    )
+
+    def doc(number: str) -> str:
+        return f"concat('d', lpad(cast(pmod(xxhash64(id, {number}), 10000000) as string), 8, '0'))"
+
+    depth = F.expr(f"sequence(1, {DOCUMENTS} + if(id = 0, {hot}, 0))")
+    ranked = base.select("query_id", "id", F.explode(depth).alias("rank"))
+    _write(
+        ranked.select(F.lit("s").alias("system"), "query_id", F.expr(doc("rank")).alias("doc_id"), "rank"),
+        folder / "rankings",
+    )
+    labelled = base.select("query_id", "id", F.explode(F.sequence(F.lit(1), F.lit(LABELS))).alias("n"))
+    number = f"if(n <= {LABELS // 2}, n * 4, n + 1000000000)"
+    grade = F.expr("cast(pmod(xxhash64(n, id), 4) as double)")
+    _write(labelled.select("query_id", F.expr(doc(number)).alias("doc_id"), grade.alias("grade")), folder / "labels")
+    segment = F.expr("concat('segment ', pmod(xxhash64(id), 40))")
+    _write(base.select("query_id", F.lit(1.0).alias("weight"), segment.alias("segment_of")), folder / "queries")
+
+
+def _write(table: DataFrame, folder: Path) -> None:
+    table.repartition(8).write.mode("overwrite").parquet(str(folder))
+
+
+def with_assay(spark: SparkSession, folder: Path) -> float:
+    """The real stages, written and read back as the job does; the mean ndcg@10 is returned."""
+    specs = parse_all(METRICS)
+    rankings = spark.read.parquet(str(folder / "rankings")).withColumn("score", F.lit(None).cast("double"))
+    evidence = Evidence(spark.read.parquet(str(folder / "labels")), spark.read.parquet(str(folder / "queries")))
+    segments = ["segment_of"]
+    scored = score(
+        rankings, evidence, systems=["s"], segments=segments, specs=specs, conventions=Conventions(max_grade=3)
+    )
+    target = str(folder / "query_metrics")
+    scored.write.mode("overwrite").parquet(target)
+    means = aggregate(spark.read.parquet(target), segments=[segments], specs=specs).collect()
+    return next(float(row["macro"]) for row in means if row["segment"] == "all" and row["metric"] == "ndcg_at_10")
+
+
+def measure(spark: SparkSession, queries: int) -> dict[str, Any]:
+    """The seconds and the answer of every tool on the same files."""
+    folder = FOLDER / str(queries)
+    generate(spark, queries, folder)
+    tools: dict[str, Callable[[], float]] = {
+        "Assay on Spark": lambda: with_assay(spark, folder),
+        "DuckDB SQL": lambda: peers.with_duckdb(folder, CUTS),
+        "Polars": lambda: peers.with_polars(folder, CUTS),
+    }
+    if queries <= SLOW:
+        tools["pyspark.ml RankingEvaluator"] = lambda: peers.with_ranking_evaluator(spark, folder, CUTS)
+        tools["applyInPandas, query by query"] = lambda: peers.with_apply_in_pandas(spark, folder, METRICS)
+    seconds, answers = {}, {}
+    for name, run in tools.items():
+        start = time.perf_counter()
+        answers[name] = run()
+        seconds[name] = time.perf_counter() - start
+    shutil.rmtree(folder)
+    return {"queries": queries, "documents": DOCUMENTS, "metrics": len(METRICS), "seconds": seconds, "ndcg@10": answers}
+
+
+def measure_hot(spark: SparkSession, queries: int = 10_000, hot: int = 1_000_000) -> dict[str, float]:
+    """Seconds without and with one query that has a million documents, and for that many in lists of 20."""
+    found = {}
+    for name, (size, extra) in {
+        "without": (queries, 0),
+        "with": (queries, hot),
+        "its share": (hot // DOCUMENTS, 0),
+    }.items():
+        folder = FOLDER / "hot"
+        generate(spark, size, folder, hot=extra)
+        with_assay(spark, folder)
+        start = time.perf_counter()
+        with_assay(spark, folder)
+        found[name] = time.perf_counter() - start
+        shutil.rmtree(folder)
+    return found
+
+
+def main(sizes: tuple[int, ...] = (50_000, 1_000_000)) -> dict[str, Any]:
+    """Measure, print the table, and return the figures."""
+    settings = {"spark.driver.memory": "6g", "spark.sql.shuffle.partitions": "16"}
+    with session(Spark(master="local[2]", settings=settings), "assay benchmark") as spark:
+        generate(spark, 2_000, FOLDER / "warm")
+        with_assay(spark, FOLDER / "warm")  # the JVM compiles what it runs often; nobody's first run is measured
+        results = [measure(spark, size) for size in sizes]
+        hot = measure_hot(spark)
+        memory = peak_megabytes()
+    for result in results:
+        _print(result)
+    growth = results[-1]["queries"] / results[0]["queries"]
+    took = results[-1]["seconds"]["Assay on Spark"] / results[0]["seconds"]["Assay on Spark"]
+    print(f"{growth:g} × the rows took Assay {took:.1f} × the time")
+    print("one query of a million documents: " + ", ".join(f"{name} {took:.1f} s" for name, took in hot.items()))
+    print("peak memory: " + ", ".join(f"{name} {size:,} MB" for name, size in memory.items()))
+    return {"sizes": results, "hot": hot, "peak_megabytes": memory}
+
+
+def _print(result: Mapping[str, Any]) -> None:
+    print(f"\n{result['queries']:,} queries × {result['documents']} documents, {result['metrics']} metrics")
+    print(f"{'':32} {'seconds':>9} {'× Assay':>9} {'ndcg@10':>12}")
+    ours = result["seconds"]["Assay on Spark"]
+    for name, took in result["seconds"].items():
+        print(f"{name:32} {took:9.2f} {took / ours:9.2f} {result['ndcg@10'][name]:12.9f}")
+
+
+if __name__ == "__main__":
+    main(tuple(int(size) for size in sys.argv[1:]) or (50_000, 1_000_000))
