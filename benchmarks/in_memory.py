@@ -45,12 +45,9 @@ FLOOR = 2.0
 def tables(queries: int, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rankings of 20 documents and 10 labels for each query, about half of them of ranked documents."""
     rng = np.random.default_rng(seed)
-    catalogue = 10 * DOCUMENTS
-    pool = np.argsort(rng.random((queries, catalogue)), axis=1) if queries <= 2000 else None
-    if pool is None:  # as distinct within a query, without sorting as much
-        start = rng.integers(0, 10**6, (queries, 1))
-        pool = (start + np.cumsum(rng.integers(1, 50, (queries, DOCUMENTS + LABELS)), axis=1)) % 10**6
-        pool = rng.permuted(pool, axis=1)
+    # Steps of at least 1 from a random start: no document comes twice in a query.
+    steps = np.cumsum(rng.integers(1, 50, (queries, DOCUMENTS + LABELS)), axis=1)
+    pool = rng.permuted((rng.integers(0, 10**6, (queries, 1)) + steps) % 10**6, axis=1)
     ranked = pool[:, :DOCUMENTS]
     labelled = pool[:, DOCUMENTS - LABELS // 2 : DOCUMENTS + LABELS - LABELS // 2]
     names = np.array([f"query {number}" for number in range(queries)], dtype=object)
@@ -59,7 +56,8 @@ def tables(queries: int, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
         ids = [f"doc-{number}" for number in docs.ravel()]
         return {"query_id": np.repeat(names, docs.shape[1]), "doc_id": np.array(ids, dtype=object)}
 
-    rankings = pd.DataFrame({**frame(ranked), "score": rng.random(ranked.size, dtype=np.float32)})
+    score = rng.random(ranked.size, dtype=np.float32).astype(np.float64)  # trec_eval compares 32 bits
+    rankings = pd.DataFrame({**frame(ranked), "score": score})
     grades = np.minimum(rng.geometric(0.5, labelled.size) - 1, 3)
     grades[::LABELS] = 1  # ranx wants a relevant document for each query
     return rankings, pd.DataFrame({**frame(labelled), "grade": grades})
@@ -127,7 +125,7 @@ def measure(queries: int) -> dict[str, Any]:
     }
 
 
-def main(queries: int = 50_000, output: str = "") -> None:
+def main(queries: int, output: str) -> None:
     """Print the table and the JSON; fail if Assay is not clearly ahead."""
     warnings.simplefilter("ignore")  # of numba, about the code of ranx
     logging.disable(logging.WARNING)
@@ -147,4 +145,4 @@ def main(queries: int = 50_000, output: str = "") -> None:
 
 
 if __name__ == "__main__":
-    main(*[int(argument) if argument.isdigit() else argument for argument in sys.argv[1:]])  # type: ignore[arg-type]
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 50_000, sys.argv[2] if len(sys.argv) > 2 else "")

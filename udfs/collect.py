@@ -50,9 +50,10 @@ class Collected:
         """The lists as blocks bounded in memory, each with the number of duplicates per list."""
         labelled = self.labels.queries.lengths[self.query]
         for part in Ragged.of_lengths(self.lists.lengths + labelled).slices(ROWS_PER_BLOCK):
-            yield self._block(part)
+            yield self.block(part)
 
-    def _block(self, part: slice) -> tuple[Block, Ints]:
+    def block(self, part: slice) -> tuple[Block, Ints]:
+        """Consecutive lists as a block, and the number of duplicates in each."""
         rows = slice(self.lists.offsets[part.start], self.lists.offsets[part.stop])
         lists = Ragged(self.lists.offsets[part.start : part.stop + 1] - rows.start)
         query, doc = self.query[part], self.doc[rows]
@@ -76,12 +77,16 @@ def collect(
     rankings: Source,
     labels: Source,
     *,
-    queries: Source | None,
-    documents: Source | None,
-    decisions: Source | None,
+    queries: Source | None = None,
+    documents: Source | None = None,
+    decisions: Source | None = None,
     conventions: Conventions,
+    aligned: bool = False,
 ) -> Collected:
-    """Read the tables. Every system gets a list, empty at need, for every query that is labelled or listed."""
+    """Read the tables. Every system gets a list, empty at need, for every query that is labelled or listed.
+
+    With `aligned`, it gets one for every query there is: list i of each system then belongs to query i.
+    """
     others = [source for source in (queries, decisions) if source]
     (query, label_query, *asked), query_ids = encode(*[s.ids("query_id") for s in (rankings, labels, *others)])
     doc_ids = [source.ids("doc_id") for source in (rankings, labels, documents) if source]
@@ -95,7 +100,7 @@ def collect(
         systems = pa.array(["system"], pa.large_string())
 
     read = _labels(label_query, label_doc, labels.numbers("grade"), len(query_ids), described)
-    present = np.zeros((len(systems), len(query_ids)), dtype=np.bool_)
+    present = np.full((len(systems), len(query_ids)), aligned)
     present[:, np.flatnonzero(read.queries.lengths)] = True
     if queries:
         present[:, asked[0]] = True
@@ -208,7 +213,7 @@ def _weights(queries: Source | None, asked: list[Ints], size: int) -> Floats:
 
 
 def _described(documents: Source, doc: Ints) -> dict[str, LookUp]:
-    """What is known of documents: their category as a code, and their share of the catalogue's popularity."""
+    """What is known of documents: their place in the catalogue, category as a code, and share of its popularity."""
     order = np.argsort(doc, kind="stable")
     ordered = doc[order]
 
@@ -221,7 +226,7 @@ def _described(documents: Source, doc: Ints) -> dict[str, LookUp]:
 
         return look_up
 
-    described = {}
+    described = {"catalogue": by_document(np.arange(len(doc)), -1)}
     if documents.has("category"):
         described["category"] = by_document(_codes(documents, "category"), -1)
     if documents.has("popularity"):

@@ -101,7 +101,6 @@ def untied(case: Case) -> Case:
 
 @pytest.mark.parametrize("p", [0.5, 0.8, 0.95])
 def test_cwl_eval_agrees_on_rank_biased_precision(p: float) -> None:
-    pytest.importorskip("cwl", reason="the environment is older than the lock")
     case = untied(random_case(11, lowest=0, ids="d"))
     theirs = measured(case, ir_measures.RBP(p=p, rel=1))
     ours = case.evaluate([f"rbp(p={p})"], Conventions(no_relevant="zero"))
