@@ -9,7 +9,7 @@ from pathlib import Path
 def peak_megabytes() -> dict[str, int]:
     """Per kind of process, the largest peak: this Python, the JVM, and the largest Python worker."""
     peaks = {"driver (Python)": _peak(os.getpid())}
-    for pid in _descendants(os.getpid()):
+    for pid in descendants(os.getpid()):
         try:
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:
@@ -20,7 +20,8 @@ def peak_megabytes() -> dict[str, int]:
     return peaks
 
 
-def _descendants(root: int) -> list[int]:
+def descendants(root: int) -> list[int]:
+    """Every process that this one started, and that those started."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

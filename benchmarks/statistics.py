@@ -7,10 +7,12 @@ Two systems, 14 metrics of which ten can be pooled, six segment columns with 40 
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -19,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from benchmarks.memory import descendants, peak_megabytes
 from jobs.session import session
 from pipelines.aggregate import aggregate
 from pipelines.compare import compare
@@ -77,30 +80,53 @@ def ours(rows: DataFrame, plan: Plan) -> None:
     estimates.unpersist()
 
 
-def seconds(work: Callable[[], None], rounds: int) -> float:
-    """The fastest of several rounds: what the machine can do when left alone."""
-    taken = []
-    for _ in range(rounds):
-        start = time.monotonic()
-        work()
-        taken.append(time.monotonic() - start)
-    return min(taken)
+@dataclass(frozen=True)
+class Cost:
+    """What some work took: on the clock, and of all processors together."""
+
+    clock: float
+    processor: float
+
+    def against(self, yardstick: Cost) -> str:
+        """This cost and its ratios to another."""
+        ratios = (self.clock / yardstick.clock, self.processor / yardstick.processor)
+        return f"{self.clock:7.1f} s  {ratios[0]:.2f} ×   processors {self.processor:7.1f} s  {ratios[1]:.2f} ×"
+
+
+def cost(work: Callable[[], None]) -> Cost:
+    """Processor time tells the work from the waiting where a machine is shared."""
+    start, used = time.monotonic(), processor_seconds()
+    work()
+    return Cost(time.monotonic() - start, processor_seconds() - used)
+
+
+def processor_seconds() -> float:
+    """Seconds that this process, its JVM and the Python workers have computed, as Linux counts them."""
+    ticks = 0
+    for pid in (os.getpid(), *descendants(os.getpid())):
+        with suppress(OSError):  # it may have ended since; its parent has its time
+            ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def measure(spark: SparkSession, queries: int, replicates: int, rounds: int) -> None:
+    """Both in turns, so that whatever else the machine does falls on both; the least of the rounds counts."""
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), queries)
         rows = spark.read.parquet(folder)
-        # In turns, so that whatever else the machine does falls on both.
-        turns = [(seconds(lambda: plain(rows), 1), seconds(lambda: ours(rows, PLAN), 1)) for _ in range(rounds + 1)]
-        yardstick, mine = (min(times) for times in zip(*turns[1:], strict=True))
+        turns = [(cost(lambda: plain(rows)), cost(lambda: ours(rows, PLAN))) for _ in range(rounds + 1)]
+        yardstick, mine = (_least(costs) for costs in zip(*turns[1:], strict=True))
         click.echo(f"{queries:,} queries × 2 systems × {len(METRICS)} metrics, {len(SEGMENTS)} segments of {VALUES}")
-        click.echo(f"plain means    {yardstick:7.1f} s")
-        click.echo(f"all estimates  {mine:7.1f} s  {mine / yardstick:.2f} ×")
+        click.echo(f"plain means            {yardstick.against(yardstick)}")
+        click.echo(f"all estimates          {mine.against(yardstick)}")
         if replicates:
-            drawn = replace(PLAN, bootstrap=replicates, percentiles=True)
-            taken = seconds(lambda: ours(rows, drawn), 1)
-            click.echo(f"{replicates:,} bootstrap replicates  {taken:7.1f} s  {taken / yardstick:.2f} ×")
+            drawn = cost(lambda: ours(rows, replace(PLAN, bootstrap=replicates, percentiles=True)))
+            click.echo(f"{replicates:5,} replicates too   {drawn.against(yardstick)}")
+        click.echo(", ".join(f"{kind} {megabytes:,} MB" for kind, megabytes in peak_megabytes().items()))
+
+
+def _least(costs: Sequence[Cost]) -> Cost:
+    return Cost(min(c.clock for c in costs), min(c.processor for c in costs))
 
 
 @click.command()
