@@ -95,11 +95,13 @@ def _true_propensities(spark: SparkSession, config: SimulationConfig) -> DataFra
 
 def _true_dirt(shown: DataFrame, events: DataFrame) -> DataFrame:
     rule = F.create_map(*[F.lit(part) for pair in RULE_OF_PERSONA.items() for part in pair])[F.col("persona")]
+    # One who hammers a product is harmless on the other results of the page.
+    harmless = (F.col("persona") == "hammer") & ~F.col("clicked")
     pages = shown.select(
         F.lit("impressions").alias("table"),
         F.col("serp_id").alias("key"),
         "doc_id",
-        F.coalesce(rule, F.when(F.col("sponsored"), F.lit("sponsored"))).alias("rule"),
+        F.coalesce(F.when(~harmless, rule), F.when(F.col("sponsored"), F.lit("sponsored"))).alias("rule"),
     )
     done = events.select(
         F.lit("interactions").alias("table"),

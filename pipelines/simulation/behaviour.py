@@ -94,7 +94,7 @@ def _planted(config: SimulationConfig) -> list[Column]:
     organic = person & ~F.col("sponsored")
     click, other = organic & F.col("clicked"), organic & ~F.col("clicked")
     here = F.col("serp_id")
-    # Late clicks come on results that were not clicked, so their rate is set by the results that are.
+    # Late and ghost clicks are planted on results that were not clicked; 0.07 clicks per result makes the rates agree.
     late = other & (_draw(config, "late click") < dirt.late_click * 0.07)
     again = clicked_at + dwell + 60.0 + 200.0 * _draw(config, "again after")
     soon = clicked_at + 0.2 + 1.6 * _draw(config, "double after")
@@ -107,8 +107,8 @@ def _planted(config: SimulationConfig) -> list[Column]:
             ("redelivered", dirt.redelivered),
         )
     )
-    ghost = click & (_draw(config, "ghost") < dirt.ghost)
-    accidental = other & ~late & (_draw(config, "accident") < dirt.accidental)
+    ghost = other & ~late & (_draw(config, "ghost") < dirt.ghost * 0.07)
+    accidental = other & ~late & ~ghost & (_draw(config, "accident") < dirt.accidental)
     nowhere = F.concat(F.lit("ghost-"), here)
     much_later = F.col("shown_at") + 1_860.0 + 7_200.0 * _draw(config, "late after")
     return [
