@@ -86,10 +86,11 @@ def _with_history(judged: DataFrame, history: bool) -> DataFrame:
     )
 
 
-def cells_of(tallied: DataFrame) -> DataFrame:
+def cells_of(tallied: DataFrame, *, max_position: int) -> DataFrame:
     """The kept rows: one per query × document × place, with the jackknife bucket of its query."""
     return (
         tallied.where(F.col("bits") == 0)
+        .withColumn("position", F.least("position", F.lit(max_position)))
         .groupBy("query_id", "doc_id", *PLACE)
         .agg(*[F.sum(name).alias(name) for name in (*COUNTS, "users")])
         .withColumn("bucket", F.pmod(F.xxhash64(F.lit("jackknife"), "query_id"), F.lit(BUCKETS)).cast("int"))

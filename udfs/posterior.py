@@ -1,0 +1,25 @@
+"""Quantiles of the posterior of a rate, for many pairs at once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from scipy.special import gammaincinv
+
+
+def gamma_quantile(shape: Any, rate: Any, level: float) -> Any:
+    """The quantile of Gamma(shape, rate); 0 for shape 0. Clicks per examination can exceed 1, so a Beta will not do."""
+    return gammaincinv(shape, level) / rate
+
+
+def _quantile(shape: pd.Series, rate: pd.Series, level: pd.Series) -> pd.Series:
+    return pd.Series(gammaincinv(shape.to_numpy(), level.to_numpy()) / rate.to_numpy())
+
+
+def posterior_quantile(shape: Column, rate: Column, level: float) -> Column:
+    """`gamma_quantile` as a Spark column."""
+    call: Callable[..., Column] = F.pandas_udf(_quantile, T.DoubleType())  # type: ignore[call-overload]
+    return call(shape, rate, F.lit(level))
