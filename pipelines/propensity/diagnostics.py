@@ -92,30 +92,39 @@ def judge_fit(cells: Cells, curve: Floats) -> list[Verdict]:
     held = _held_out(cells, curve)
     if held is None:
         return []
-    chance, plain, clicks, missed, position = held
+    chance, plain, clicks, missed = held
     worth, plain_worth = _perplexity(chance, clicks, missed), _perplexity(plain, clicks, missed)
     better = worth <= plain_worth
     sentence = (
         f"clicks at a position that was not used for the document: perplexity {worth:.4f} with the curve, "
         f"{plain_worth:.4f} with the position's click rate alone{'' if better else ': the curve does not help'}."
     )
-    verdicts = [Verdict("held_out_perplexity", worth, not better, sentence)]
-    expected = np.bincount(position, weights=chance * (clicks + missed), minlength=curve.size)
-    found = np.bincount(position, weights=clicks, minlength=curve.size)
-    seen = (expected > 0) & (found > 0)
-    if seen.sum() > 2:
-        places, ratio = np.log(np.arange(1, curve.size + 1))[seen], np.log(found[seen] / expected[seen])
-        slope = float(np.polyfit(places, ratio, 1, w=np.sqrt(found[seen]))[0])
-        warn = abs(slope) > _TREND
-        sentence = (
-            f"relevance seen at a position changes by a factor k^{slope:+.3f} with the position k inside a pair"
-            + (": the model of looking does not fit these people." if warn else ", as it should: hardly.")
-        )
-        verdicts.append(Verdict("relevance_trend", slope, warn, sentence))
-    return verdicts
+    return [Verdict("held_out_perplexity", worth, not better, sentence)]
 
 
-def _held_out(cells: Cells, curve: Floats) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.int64]] | None:
+def judge_trend(evidence: Evidence, curve: Floats) -> list[Verdict]:
+    """Whether a document looks more relevant the lower (or the higher) it stands, once the curve is taken out.
+
+    For the documents seen at both k and j: log of (c_kj/θ_k)/(c_jk/θ_j), fitted by slope·log(j/k).
+    """
+    upper, lower = np.triu_indices(curve.size, 1)
+    clicks = evidence.edge_clicks.sum(axis=0)
+    above, below = clicks[upper, lower], clicks[lower, upper]
+    seen = (above > 0) & (below > 0)
+    if not seen.any():
+        return []
+    upper, lower, above, below = upper[seen], lower[seen], above[seen], below[seen]
+    gap = np.log(below / curve[lower]) - np.log(above / curve[upper])
+    apart, weight = np.log((lower + 1) / (upper + 1)), above * below / (above + below)
+    slope = float(np.sum(weight * gap * apart) / np.sum(weight * apart**2))
+    warn = abs(slope) > _TREND
+    sentence = f"once the curve is taken out, a document's click rate changes by k^{slope:+.3f} with its position k" + (
+        ": the curve does not fit these people." if warn else ", which is hardly anything."
+    )
+    return [Verdict("relevance_trend", slope, warn, sentence)]
+
+
+def _held_out(cells: Cells, curve: Floats) -> tuple[Floats, Floats, Floats, Floats] | None:
     looked = cells.shown * curve[cells.position]
     all_looked = np.bincount(cells.pair, weights=looked, minlength=cells.pairs)
     all_clicks = np.bincount(cells.pair, weights=cells.clicks, minlength=cells.pairs)
@@ -129,7 +138,7 @@ def _held_out(cells: Cells, curve: Floats) -> tuple[Floats, Floats, Floats, Floa
     rate = np.bincount(cells.position, weights=cells.clicks, minlength=curve.size) / np.maximum(shown, 1)
     chance = np.clip(relevance * curve[cells.position], 1e-9, 1 - 1e-9)[use]
     plain = np.clip(rate[cells.position], 1e-9, 1 - 1e-9)[use]
-    return chance, plain, cells.clicks[use], (cells.shown - cells.clicks)[use], cells.position[use]
+    return chance, plain, cells.clicks[use], (cells.shown - cells.clicks)[use]
 
 
 def _perplexity(chance: Floats, clicks: Floats, missed: Floats) -> float:

@@ -14,6 +14,7 @@ from pipelines.propensity.diagnostics import (
     judge_fit,
     judge_graph,
     judge_moves,
+    judge_trend,
     link_to_first,
 )
 from pipelines.propensity.evidence import Evidence, Floats, gather
@@ -113,6 +114,7 @@ def _judge(
     moved = statistics[statistics["statistic"] == "moved"]
     if settings.estimator not in ("randomized", "none"):
         verdicts.append(judge_moves(moved["shown"].sum(), moved["clicks"].sum(), settings.moving_share))
+    verdicts += judge_trend(evidence, curve)
     cells = evidence.cells
     if not cells.pair.size or not cells.clicks.sum():
         return verdicts
