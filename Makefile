@@ -32,3 +32,30 @@ lock: $(READY)  ## resolve pyproject.toml into conf/constraints.txt again
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --upgrade --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --no-emit-find-links --extra dev pyproject.toml -o conf/constraints.txt
 
+demo: $(READY) java  ## evaluate three systems on data it makes, and print the result
+	@$(BIN)/python -m jobs.demo $(DEMO)/data
+	@$(BIN)/assay evaluate --config conf/demo.yaml --date 2026-11-01
+	@echo "Query it:  $(BIN)/assay tables --sql duckdb --warehouse $(DEMO)/warehouse"
+
+test: $(READY) java  ## run all tests
+	@$(BIN)/python -m pytest
+
+unit: $(READY)  ## run the tests that need no Java: seconds
+	@$(BIN)/python -m pytest tests/unit
+
+lint: $(READY)  ## check style and formatting
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(READY)  ## check types
+	@$(BIN)/mypy
+
+docs: $(READY)  ## write the generated pages of docs/ again
+	@$(BIN)/python -m jobs.docs docs
+
+bench: $(READY) java  ## measure Assay against its peers, as ratios in one run
+	@$(BIN)/python -m benchmarks
+
+clean:  ## remove the virtual environment and everything that was built
+	@rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -22,15 +22,20 @@ class Column:
     type: str
     meaning: str
     optional: bool = False  # may be absent from an input, and null in a row
+    nullable: bool = False  # must be there, but may be null in a row
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
+
+    @property
+    def may_be_null(self) -> bool:
+        return self.optional or self.nullable
 
     def expectations(self) -> list[dict[str, Any]]:
         """The checks of this column in the vocabulary of Great Expectations."""
         column = {"column": self.name}
         checks: list[dict[str, Any]] = []
-        if not self.optional:
+        if not self.may_be_null:
             checks.append({"type": "expect_column_values_to_not_be_null", "kwargs": column})
         if self.minimum is not None or self.maximum is not None:
             bounds = {"min_value": self.minimum, "max_value": self.maximum}
@@ -84,11 +89,11 @@ class Table:
             "boolean": T.BooleanType(),
             "timestamp": T.TimestampType(),
         }
-        return T.StructType([T.StructField(c.name, atoms[c.type], c.optional) for c in self.columns])
+        return T.StructType([T.StructField(c.name, atoms[c.type], c.may_be_null) for c in self.columns])
 
     def ddl(self) -> str:
         """This table as the column list of a CREATE TABLE statement."""
-        return ", ".join(f"{c.name} {c.type.upper()}{'' if c.optional else ' NOT NULL'}" for c in self.columns)
+        return ", ".join(f"{c.name} {c.type.upper()}{'' if c.may_be_null else ' NOT NULL'}" for c in self.columns)
 
     def expectations(self) -> list[dict[str, Any]]:
         """This table as a suite of Great Expectations: its columns, then what each may hold."""

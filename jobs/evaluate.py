@@ -1,0 +1,99 @@
+"""Evaluate ranking systems: `assay evaluate`, `python jobs/evaluate.py` or `spark-submit jobs/evaluate.py`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if __name__ == "__main__":  # run as a file, Python looks for imports beside it rather than in the project
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+import datetime as dt
+import json
+
+import click
+
+from jobs.options import Date, configured, debug
+
+if TYPE_CHECKING:
+    from pipelines.evaluate import Outcome
+    from pipelines.runs import Manifest
+
+
+@click.command("evaluate")
+@configured
+@click.option("--date", required=True, type=Date(), help="The date to evaluate, e.g. 2026-11-01.")
+@click.option("--force", is_flag=True, help="Do the work again even where it is already done.")
+@click.option("--output", type=click.Choice(["table", "json"]), default="table", help="What to print at the end.")
+@debug
+def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool, output: str) -> None:
+    """Score systems against labels and publish the result.
+
+    \b
+    assay evaluate --config conf/demo.yaml --date 2026-11-01
+    spark-submit jobs/evaluate.py --config conf/demo.yaml --date 2026-11-01
+    """
+    from pipelines.configure import load
+
+    loaded = load(config, overrides)  # before anything that starts a JVM
+    from jobs.session import session
+    from pipelines.evaluate import evaluate
+    from pipelines.runs import read_table
+
+    with session(loaded.config.spark, f"assay evaluate {date}") as spark:
+        outcome = evaluate(spark, loaded.config, date, force=force)
+        run = outcome.manifest.run
+        means = read_table(spark, loaded.config.warehouse, "segment_metrics", date=str(date), run=run)
+        headline = [row.asDict() for row in means.where("segment = 'all'").collect()]
+    if output == "json":
+        click.echo(json.dumps({"run": run, "found_done": outcome.found_done, "metrics": headline}, default=str))
+    else:
+        show(outcome, headline, loaded.config.warehouse, loaded.config.metrics)
+
+
+def show(outcome: Outcome, headline: list[dict[str, object]], warehouse: str, metrics: tuple[str, ...]) -> None:
+    """Print the mean of every metric per system, and where everything is."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from udfs.registry import parse
+
+    manifest = outcome.manifest
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    table = Table(title=f"Mean over queries, {manifest.dt}", title_justify="left")
+    table.add_column("system")
+    for name in metrics:
+        table.add_column(name, justify="right")
+    table.add_column("queries", justify="right")
+    table.add_column("skipped", justify="right")
+    values = {(row["system"], row["metric"]): row for row in headline}
+    for system in manifest.systems:
+        rows = [values[system, parse(name).key] for name in metrics]
+        cells = ["–" if row["macro"] is None else f"{row['macro']:.4f}" for row in rows]
+        table.add_row(escape(system), *cells, f"{rows[0]['queries']:,}", f"{rows[0]['skipped']:,}")
+    console.print(table)
+    for line in _notes(manifest, warehouse, found_done=outcome.found_done):
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+def _notes(manifest: Manifest, warehouse: str, *, found_done: bool) -> list[str]:
+    lines = []
+    for name, counts in manifest.inputs.items():
+        rejected = sum(counts["rejected"].values())
+        if rejected:
+            reasons = ", ".join(f"{reason} ({rows:,})" for reason, rows in counts["rejected"].items())
+            lines.append(f"! {rejected:,} of {counts['read']:,} rows of {name} are in quarantine: {reasons}")
+        if counts["missing_days"]:
+            lines.append(f"! {name} has no data for {', '.join(counts['missing_days'])}")
+    written = ", ".join(f"{name} ({record.rows:,} rows)" for name, record in manifest.tables.items())
+    lines.append(f"Run {manifest.run}" + (" was already done; --force makes a new one" if found_done else ""))
+    lines.append(f"Tables in {warehouse}: {written}")
+    return lines
+
+
+if __name__ == "__main__":
+    from jobs.cli import invoke
+
+    sys.exit(invoke(command))

@@ -1,0 +1,113 @@
+"""Bring the inputs to their contracts and count what fits, in one pass over each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from pipelines.complaints import input_errors
+from pipelines.config import Config
+from pipelines.read import Input
+from schemas.conform import Conformed, conform
+from schemas.errors import DataQualityError, InputError
+from schemas.inputs import INPUTS
+from schemas.outputs import QUARANTINE
+from schemas.table import Column, Table
+
+MOST_GROUPS = 1000  # reasons and systems of one input; their counts are all that reaches the driver
+
+
+@dataclass(frozen=True)
+class Count:
+    """What was read of one input: every row is either kept or rejected for one reason."""
+
+    read: int
+    kept: int
+    rejected: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The inputs, each in the shape of its contract, and what was found on the way."""
+
+    tables: Mapping[str, Conformed]
+    counts: Mapping[str, Count]
+    systems: tuple[str, ...]
+    max_grade: float
+
+    def quarantine(self) -> DataFrame:
+        """Every row of every input that does not fit its contract; inputs that all fit are not read again."""
+        dirty = [self.tables[name].rejected for name, count in self.counts.items() if count.rejected]
+        nothing = next(iter(self.tables.values())).rejected.where(F.lit(False))
+        return reduce(DataFrame.unionByName, dirty, nothing).select(*QUARANTINE.names)
+
+
+def check(inputs: Mapping[str, Input], config: Config) -> Checked:
+    """Conform every input, and refuse one that is empty or largely unusable."""
+    tables: dict[str, Conformed] = {}
+    groups: dict[str, list[Row]] = {}
+    for name, source in config.sources().items():
+        with input_errors(f"inputs.{name}: {', '.join(inputs[name].places)}"):
+            tables[name] = conform(inputs[name].raw, contract(name, config), columns=source.columns)
+            groups[name] = _groups(tables[name])
+    counts = {name: _count(found) for name, found in groups.items()}
+    for name, count in counts.items():
+        _believe(name, count, inputs[name], config.max_rejected)
+    return Checked(
+        tables,
+        counts,
+        systems=tuple(sorted(group["system"] for group in groups["rankings"] if group["reason"] is None)),
+        max_grade=max(group["top"] for group in groups["judgments"] if group["reason"] is None),
+    )
+
+
+def contract(name: str, config: Config) -> Table:
+    """The contract of an input, with the columns that this configuration adds to it."""
+    added = config.segment_columns if name == "queries" else ()
+    return INPUTS[name].plus(Column(column, "string", "a segment", nullable=True) for column in added)
+
+
+def _groups(table: Conformed) -> list[Row]:
+    """Rows by reason, with the largest grade; where there are systems, by system too."""
+    by = [table.reason.alias("reason")]
+    if "system" in table.table.names:
+        by.append(F.when(table.reason.isNull(), F.col("system")).alias("system"))
+    top = F.max("grade") if "grade" in table.table.names else F.lit(None)
+    counted = table.marked.groupBy(*by).agg(F.count("*").alias("rows"), top.alias("top"))
+    groups = counted.limit(MOST_GROUPS + 1).collect()
+    if len(groups) > MOST_GROUPS:
+        raise DataQualityError(
+            f"{table.table.name} has about {MOST_GROUPS} systems or more",
+            hint=f"check which column inputs.{table.table.name}.columns gives for system",
+        )
+    return groups
+
+
+def _count(groups: list[Row]) -> Count:
+    rejected: dict[str, int] = {}
+    for group in groups:
+        if group["reason"] is not None:
+            rejected[group["reason"]] = rejected.get(group["reason"], 0) + group["rows"]
+    read = sum(group["rows"] for group in groups)
+    return Count(read, read - sum(rejected.values()), dict(sorted(rejected.items())))
+
+
+def _believe(name: str, count: Count, source: Input, most: float) -> None:
+    """Refuse an input from which no honest number can come."""
+    where = f"inputs.{name}: {', '.join(source.places)}"
+    if not count.read:
+        raise InputError(f"{name} is empty", where=where, hint="check path, where and --date")
+    reasons = ", ".join(f"{reason} ({rows:,})" for reason, rows in count.rejected.items())
+    if not count.kept:
+        raise InputError(f"none of the {count.read:,} rows of {name} can be used", where=where, hint=reasons)
+    if count.read - count.kept > most * count.read:
+        raise DataQualityError(
+            f"{count.read - count.kept:,} of {count.read:,} rows of {name} cannot be used, "
+            f"more than max_rejected = {most:g} allows",
+            where=where,
+            hint=f"{reasons}. Mend the data, or raise max_rejected",
+        )

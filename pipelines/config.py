@@ -1,0 +1,182 @@
+"""The configuration: one frozen, typed model. Defaults live here and nowhere else."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from pipelines.formats import formats
+from schemas.errors import ConfigurationError, did_you_mean
+from schemas.inputs import INPUTS
+from schemas.outputs import QUERY_METRICS
+from udfs.conventions import Conventions
+from udfs.registry import Spec, parse, parse_all
+
+
+class Section(BaseModel):
+    """A part of the configuration: cannot be changed, and has no keys that nothing reads."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _known_format(name: str) -> str:
+    if name not in formats():
+        raise ValueError(f"unknown format {name!r}: {did_you_mean(name, formats())}")
+    return name
+
+
+Format = Annotated[str, AfterValidator(_known_format)]
+
+
+class Source(Section):
+    """Where one input table comes from."""
+
+    path: str | None = Field(
+        None, description="Folder or file; `{date}` stands for the date of the run, or each date of the window."
+    )
+    table: str | None = Field(None, description="A catalog table instead of a path, as `catalog.schema.table`.")
+    format: Format = Field("parquet", description=f"What the files at `path` are: {', '.join(formats())}.")
+    columns: dict[str, str] = Field(
+        default_factory=dict, description="Contract name → name in the data, where they differ."
+    )
+    options: dict[str, str] = Field(
+        default_factory=dict, description="Options of Spark's reader for this format, e.g. `sep` for CSV."
+    )
+    days: int = Field(1, ge=1, description="Days in the window that ends with the date of the run.")
+    where: str | None = Field(
+        None, description="A SQL condition on the data as it is read; `{date}` stands for the date of the run."
+    )
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Source:
+        if (self.path is None) == (self.table is None):
+            raise ValueError("give either path or table")
+        if self.days > 1 and self.path is not None and "{date}" not in self.path:
+            raise ValueError("a window of several days needs {date} in path")
+        return self
+
+
+class Inputs(Section):
+    """The tables to read; each has its contract in the table reference."""
+
+    rankings: Source = Field(description="The ranked lists to evaluate.")
+    judgments: Source = Field(description="The labels to evaluate them by.")
+    queries: Source | None = Field(None, description="The queries, with their weights and segment columns.")
+
+
+class Spark(Section):
+    """The Spark session."""
+
+    master: str | None = Field(
+        None, description="Where to run; `local[*]` where neither this nor spark-submit says otherwise."
+    )
+    settings: dict[str, str] = Field(
+        default_factory=dict, description="Spark settings, used where spark-submit does not say otherwise."
+    )
+
+    @field_validator("settings", mode="before")
+    @classmethod
+    def _as_text(cls, settings: Any) -> Any:
+        """Spark takes text: YAML's `true` and `8` are written as Spark spells them."""
+        if not isinstance(settings, dict):
+            return settings
+        return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in settings.items()}
+
+
+def _canonical(text: str) -> str:
+    try:
+        return parse(text).name
+    except ConfigurationError as error:
+        raise ValueError(str(error)) from None
+
+
+SegmentColumns = Annotated[tuple[str, ...], Field(min_length=1)]
+MetricName = Annotated[str, AfterValidator(_canonical)]
+
+
+class Config(Section):
+    """Everything that a run can be told."""
+
+    inputs: Inputs = Field(description="What to read.")
+    metrics: tuple[MetricName, ...] = Field(
+        ("ndcg@10", "recall@10"), min_length=1, description="What to compute, as `name(parameters)@k`."
+    )
+    segments: tuple[SegmentColumns, ...] = Field(
+        (), description="Columns of `queries` to report by; a list inside the list is a combination."
+    )
+    conventions: Conventions = Field(
+        Conventions(),
+        description="What a number means at the edges.",
+    )
+    warehouse: str = Field("warehouse", description="Where results are published: a folder or a URI.")
+    max_rejected: float = Field(
+        0.05, ge=0, le=1, description="Largest share of an input's rows that may be unusable before the run stops."
+    )
+    spark: Spark = Field(Spark(), description="The Spark session.")
+
+    @field_validator("metrics")
+    @classmethod
+    def _once(cls, metrics: tuple[str, ...]) -> tuple[str, ...]:
+        twice = [name for place, name in enumerate(metrics) if name in metrics[:place]]
+        if twice:
+            raise ValueError(f"{twice[0]} is listed twice")
+        return metrics
+
+    @field_validator("segments", mode="before")
+    @classmethod
+    def _as_columns(cls, segments: Any) -> Any:
+        if isinstance(segments, str):
+            return ((segments,),)
+        return tuple((s,) if isinstance(s, str) else s for s in segments) if isinstance(segments, list) else segments
+
+    @field_validator("segments")
+    @classmethod
+    def _names_of_columns(cls, segments: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+        for column in (column for segment in segments for column in segment):
+            if not re.fullmatch(r"[A-Za-z]\w*", column, re.ASCII):
+                raise ValueError(
+                    f"the segment {column!r} cannot name a column of the results: use letters, digits and "
+                    "underscores, and give the name in the data with inputs.queries.columns"
+                )
+            if column.lower() in QUERY_METRICS.names:
+                raise ValueError(f"the segment {column!r} has the name of a column that query_metrics has already")
+        return segments
+
+    @model_validator(mode="after")
+    def _segments_have_a_table(self) -> Config:
+        if self.segments and self.inputs.queries is None:
+            raise ValueError("segments need inputs.queries, whose columns they are")
+        return self
+
+    @property
+    def specs(self) -> tuple[Spec, ...]:
+        return parse_all(self.metrics)
+
+    @property
+    def segment_columns(self) -> tuple[str, ...]:
+        """Every column that some segment uses, once."""
+        return tuple(dict.fromkeys(column for segment in self.segments for column in segment))
+
+    def sources(self) -> dict[str, Source]:
+        """The inputs that are configured, by the name of their contract."""
+        given = {name: getattr(self.inputs, name, None) for name in INPUTS}
+        return {name: source for name, source in given.items() if source is not None}
+
+    def settings(self) -> dict[str, Any]:
+        """What decides the numbers: everything but where the work is done and where results go."""
+        return self.model_dump(mode="json", exclude={"spark", "warehouse"})
+
+    def published(self) -> dict[str, Any]:
+        """All of it, as it may be shown and stored: without secrets."""
+        return {key: _redacted(value) for key, value in self.model_dump(mode="json").items()}
+
+
+_SECRET = re.compile(r"password|passwd|secret|token|credential|access.?key|account.?key|sas", re.IGNORECASE)
+
+
+def _redacted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: "(hidden)" if _SECRET.search(k) and v else _redacted(v) for k, v in value.items()}
+    return value

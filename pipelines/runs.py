@@ -1,0 +1,119 @@
+"""Runs: what was published, when, from what. A run exists when its manifest does."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict
+
+from pipelines.storage import Storage
+from schemas.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RUNS = "runs"
+_OURS = ("schemas", "udfs", "pipelines", "jobs")
+
+
+class Manifest(BaseModel):
+    """The record of one run; writing it is what commits the run."""
+
+    model_config = ConfigDict(frozen=True)
+
+    run: str
+    key: str
+    dt: str
+    status: str
+    committed_at: str
+    seconds: Mapping[str, float]
+    config: Mapping[str, Any]
+    config_hash: str
+    code: str
+    spark: str
+    inputs: Mapping[str, Any]
+    systems: tuple[str, ...]
+    conventions: Mapping[str, Any]
+    tables: Mapping[str, TableRecord]
+
+
+class TableRecord(BaseModel):
+    """Where a run's part of a table lies, and how long it is."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str  # relative to the warehouse, so that a warehouse can be moved
+    rows: int
+
+
+def run_key(date: dt.date, settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
+    """What makes two runs the same work: the date, the configuration, the data and the code."""
+    return digest([date.isoformat(), settings, inputs, code_version()])[:12]
+
+
+def digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def code_version() -> str:
+    """A digest of the source files that are running."""
+    content = hashlib.sha256()
+    for package in _OURS:
+        for source in _sources(files(package)):
+            content.update(source.read_bytes())
+    return content.hexdigest()[:12]
+
+
+def _sources(folder: Traversable) -> Iterable[Traversable]:
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _sources(entry)
+        elif entry.name.endswith(".py"):
+            yield entry
+
+
+def manifest_name(date: str, run: str) -> str:
+    return f"{RUNS}/{date}/{run}.json"
+
+
+def committed(storage: Storage, *, date: str | None = None) -> list[Manifest]:
+    """The committed runs, newest first; of one date where it is given."""
+    names = storage.list(f"{RUNS}/{date}" if date else RUNS, suffix=".json", recursive=True)
+    manifests = [Manifest.model_validate_json(storage.get(name)) for name in names]
+    return sorted(manifests, key=lambda manifest: (manifest.committed_at, manifest.run), reverse=True)
+
+
+def live(manifests: Iterable[Manifest]) -> list[Manifest]:
+    """Of each date the newest run, latest date first."""
+    newest: dict[str, Manifest] = {}
+    for manifest in manifests:
+        best = newest.get(manifest.dt)
+        if best is None or (manifest.committed_at, manifest.run) > (best.committed_at, best.run):
+            newest[manifest.dt] = manifest
+    return sorted(newest.values(), key=lambda manifest: manifest.dt, reverse=True)
+
+
+def read_table(
+    spark: SparkSession, warehouse: str, name: str, *, date: str | None = None, run: str | None = None
+) -> DataFrame:
+    """A published table with its `dt` and `run`: the live run of every date, of one, or the run asked for."""
+    storage = Storage(warehouse)
+    manifests = committed(storage, date=date)
+    chosen = [m for m in manifests if m.run == run] if run else live(manifests)
+    if not chosen:
+        what = f"run {run}" if run else f"run of {date}" if date else "run"
+        raise InputError(f"there is no committed {what}", where=warehouse, hint="`assay runs` lists them")
+    held = [m.tables[name].path for m in chosen if name in m.tables]
+    if not held:
+        raise InputError(f"no table {name!r}", where=warehouse, hint=did_you_mean(name, chosen[0].tables))
+    options = {"basePath": storage.path(name), "mergeSchema": "true"}
+    return spark.read.options(**options).parquet(*[storage.path(path) for path in held])
+
+
+Manifest.model_rebuild()

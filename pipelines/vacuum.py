@@ -1,0 +1,47 @@
+"""Remove runs that newer ones of the same date have replaced, and what crashed runs left behind."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from pipelines.runs import RUNS, Manifest, committed, manifest_name
+from pipelines.storage import Storage
+
+
+@dataclass(frozen=True)
+class Rubbish:
+    """What can go: runs beyond those to keep, and folders that no manifest refers to."""
+
+    runs: tuple[Manifest, ...]
+    orphans: tuple[str, ...]
+
+
+def find(storage: Storage, *, keep: int, hours: float) -> Rubbish:
+    """All but the newest `keep` runs of each date, and unreferenced folders older than `hours`."""
+    manifests = committed(storage)
+    by_date: dict[str, list[Manifest]] = defaultdict(list)
+    for manifest in manifests:
+        by_date[manifest.dt].append(manifest)
+    old = tuple(manifest for runs in by_date.values() for manifest in runs[keep:])
+    known = {record.path for manifest in manifests for record in manifest.tables.values()}
+    orphans = tuple(
+        folder for folder in _run_folders(storage) if folder not in known and storage.age(folder) > hours * 3600
+    )
+    return Rubbish(old, orphans)
+
+
+def remove(storage: Storage, rubbish: Rubbish) -> None:
+    """Delete it, each manifest before its tables, so that no run is ever seen in part."""
+    for manifest in rubbish.runs:
+        storage.delete(manifest_name(manifest.dt, manifest.run))
+        for record in manifest.tables.values():
+            storage.delete(record.path)
+    for folder in rubbish.orphans:
+        storage.delete(folder)
+
+
+def _run_folders(storage: Storage) -> list[str]:
+    tables = [name for name in storage.list() if name != RUNS]
+    dates = [date for table in tables for date in storage.list(table) if "/dt=" in date]
+    return [run for date in dates for run in storage.list(date) if "/run=" in run]

@@ -1,0 +1,27 @@
+"""One shared local session, made at its first use."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.session import session
+from pipelines.config import Spark
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    settings = {"spark.sql.shuffle.partitions": "3", "spark.driver.memory": "2g"}
+    with session(Spark(master="local[2]", settings=settings), "assay tests") as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _clean(spark: SparkSession) -> Iterator[None]:
+    """What a test registers or sets is gone after it."""
+    partitions = spark.conf.get("spark.sql.shuffle.partitions")
+    yield
+    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    for table in spark.catalog.listTables():
+        if table.isTemporary:
+            spark.catalog.dropTempView(table.name)

@@ -1,0 +1,104 @@
+"""Inputs are brought to their contracts; what does not fit is told apart, with the reason."""
+
+import json
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from schemas.conform import conform
+from schemas.errors import InputError
+from schemas.inputs import IMPRESSIONS, JUDGMENTS, RANKINGS
+
+
+def rejected(table: DataFrame) -> dict[str, str]:
+    return {row["reason"]: row["row"] for row in table.collect()}
+
+
+def test_rows_that_fit_are_cast_and_the_others_are_quarantined_with_a_reason(spark: SparkSession) -> None:
+    raw = spark.createDataFrame(
+        [
+            ("s", "q1", "d1", "1"),
+            ("s", "q1", "d2", "2.0"),
+            ("s", "q1", "d3", "third"),
+            ("s", " ", "d4", "4"),
+            ("s", "q1", None, "5"),
+            ("s", "q1", "d6", "-1"),
+            ("s", "q1", "d7", None),
+        ],
+        "system string, query_id string, doc_id string, rank string",
+    )
+    conformed = conform(raw, RANKINGS)
+    kept = [tuple(row) for row in conformed.rows.orderBy("rank").collect()]
+    assert kept == [("s", "q1", "d1", 1, None), ("s", "q1", "d2", 2, None)]
+    reasons = rejected(conformed.rejected)
+    assert set(reasons) == {
+        "rank: not an int",
+        "query_id: empty",
+        "doc_id: empty",
+        "rank: below 0",
+        "rank and score: empty",
+    }
+    assert json.loads(reasons["rank: not an int"]) == {"system": "s", "query_id": "q1", "doc_id": "d3", "rank": "third"}
+    assert conformed.rows.count() + conformed.rejected.count() == raw.count()
+
+
+def test_columns_are_renamed_by_configuration(spark: SparkSession) -> None:
+    raw = spark.createDataFrame([("q", "d", 2)], "qid string, `doc.no` string, rel int")
+    conformed = conform(raw, JUDGMENTS, columns={"query_id": "qid", "doc_id": "doc.no", "grade": "rel"})
+    assert [tuple(row) for row in conformed.rows.collect()] == [("q", "d", 2.0)]
+
+
+def test_a_missing_column_is_named_with_what_was_found(spark: SparkSession) -> None:
+    raw = spark.createDataFrame([("q", "d")], "query string, doc_id string")
+    with pytest.raises(InputError) as caught:
+        conform(raw, RANKINGS)
+    assert "rankings lacks system, query_id, rank or score: found query, doc_id" in str(caught.value)
+    assert caught.value.exit_code == 3
+
+
+def test_a_renamed_column_that_is_not_there_is_named_with_its_key(spark: SparkSession) -> None:
+    raw = spark.createDataFrame([("q", "d", 1.0)], "query_id string, doc_id string, grade double")
+    with pytest.raises(InputError, match=r"inputs\.judgments\.columns\.grade.*did you mean 'grade'"):
+        conform(raw, JUDGMENTS, columns={"grade": "grades"})
+
+
+def test_a_number_that_is_not_finite_is_no_grade(spark: SparkSession) -> None:
+    raw = spark.createDataFrame(
+        [("q", "d", "NaN"), ("q", "e", "Infinity")], "query_id string, doc_id string, grade string"
+    )
+    assert set(rejected(conform(raw, JUDGMENTS).rejected)) == {"grade: not a finite number"}
+
+
+@pytest.mark.parametrize("kind", ["array<string>", "string"])
+def test_an_array_of_documents_is_unfolded_in_its_order(spark: SparkSession, kind: str) -> None:
+    value = '["b", "a", "c"]' if kind == "string" else ["b", "a", "c"]
+    nothing = "[]" if kind == "string" else []
+    raw = spark.createDataFrame(
+        [("s", "q1", value), ("s", "q2", nothing), ("s", "q3", None)],
+        f"system string, query_id string, ranked_items {kind}",
+    )
+    conformed = conform(raw, RANKINGS)
+    rows = [(row["query_id"], row["doc_id"], row["rank"]) for row in conformed.rows.orderBy("rank").collect()]
+    assert rows == [("q1", "b", 1), ("q1", "a", 2), ("q1", "c", 3)]
+    assert [row["reason"] for row in conformed.rejected.collect()] == ["doc_id: empty"]
+
+
+def test_pages_with_an_array_become_impressions_with_positions(spark: SparkSession) -> None:
+    raw = spark.createDataFrame(
+        [("p", "q", "u", "2026-11-01 10:00:00", ["x", "y"])],
+        "serp_id string, query_id string, user_id string, ts string, object_ids array<string>",
+    )
+    rows = conform(raw, IMPRESSIONS).rows.orderBy("position").collect()
+    assert [(row["doc_id"], row["position"], str(row["ts"])) for row in rows] == [
+        ("x", 1, "2026-11-01 10:00:00"),
+        ("y", 2, "2026-11-01 10:00:00"),
+    ]
+
+
+def test_an_array_of_results_with_scores_keeps_their_order(spark: SparkSession) -> None:
+    raw = spark.createDataFrame(
+        [("s", "q", [("b", 0.5), ("a", 0.9)])],
+        "system string, query_id string, ranked_items array<struct<id string, score double>>",
+    )
+    rows = conform(raw, RANKINGS).rows.orderBy("rank").collect()
+    assert [(row["doc_id"], row["rank"], row["score"]) for row in rows] == [("b", 1, 0.5), ("a", 2, 0.9)]

@@ -1,0 +1,59 @@
+"""A contract renders what others need of it."""
+
+import pytest
+
+from schemas.inputs import INPUTS, INTERACTIONS, RANKINGS
+from schemas.outputs import OUTPUTS
+from schemas.table import Column, Table
+
+SMALL = Table(
+    "small",
+    "one thing",
+    (
+        Column("id", "string", "its name"),
+        Column("place", "int", "where", minimum=1),
+        Column("kind", "string", "which", optional=True, choices=("a", "b")),
+    ),
+    key=("id",),
+)
+
+
+def test_a_table_renders_spark_types() -> None:
+    assert SMALL.struct().simpleString() == "struct<id:string,place:int,kind:string>"
+    assert [field.nullable for field in SMALL.struct()] == [False, False, True]
+
+
+def test_a_table_renders_ddl() -> None:
+    assert SMALL.ddl() == "id STRING NOT NULL, place INT NOT NULL, kind STRING"
+
+
+def test_a_table_renders_its_documentation() -> None:
+    assert "| `place` | int | yes | ≥ 1 | where |" in SMALL.markdown()
+    assert "Key: `id`." in SMALL.markdown()
+    assert "one of rank, score" in RANKINGS.markdown()
+
+
+def test_a_table_renders_expectations() -> None:
+    kinds = [(check["type"], check["kwargs"]["column"]) for check in SMALL.expectations()]
+    assert kinds == [
+        ("expect_column_to_exist", "id"),
+        ("expect_column_to_exist", "place"),
+        ("expect_column_values_to_not_be_null", "id"),
+        ("expect_column_values_to_not_be_null", "place"),
+        ("expect_column_values_to_be_between", "place"),
+        ("expect_column_values_to_be_in_set", "kind"),
+    ]
+    assert INTERACTIONS["kind"].allowed() == "click, cart, purchase"
+
+
+def test_added_columns_do_not_replace_those_of_the_contract() -> None:
+    wider = SMALL.plus([Column("id", "int", "another"), Column("extra", "double", "more")])
+    assert wider.names == ["id", "place", "kind", "extra"]
+    assert wider["id"].type == "string"
+
+
+@pytest.mark.parametrize("table", [*INPUTS.values(), *OUTPUTS.values()], ids=lambda table: table.name)
+def test_every_contract_renders_and_its_key_exists(table: Table) -> None:
+    assert len(table.struct()) == len(table.columns) == len(set(table.names))
+    assert set(table.key) | set(table.one_of) <= set(table.names)
+    assert all(column.meaning for column in table.columns)

@@ -1,0 +1,74 @@
+"""Flat arrays with borders."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from udfs.lists import assemble
+from udfs.match import MIX, best_labels, match
+from udfs.ragged import Ragged
+
+lengths = st.lists(st.integers(0, 9), max_size=12)
+
+
+@given(lengths)
+def test_running_results_of_a_list_depend_on_that_list_alone(sizes: list[int]) -> None:
+    values = np.random.default_rng(sum(sizes)).standard_normal(sum(sizes)) * 1e8
+    ragged = Ragged.of_lengths(sizes)
+    together = ragged.running(np.add, values)
+    alone = [np.cumsum(values[a:b]) for a, b in zip(ragged.offsets, ragged.offsets[1:], strict=False)]
+    assert np.array_equal(together, np.concatenate([np.empty(0), *alone]))
+
+
+@given(lengths, st.integers(1, 12))
+def test_slices_cover_every_list_once_and_keep_to_the_limit(sizes: list[int], limit: int) -> None:
+    ragged = Ragged.of_lengths(sizes)
+    parts = list(ragged.slices(limit))
+    assert [g for part in parts for g in range(part.start, part.stop)] == list(range(len(sizes)))
+    for part in parts:
+        assert sum(sizes[part]) <= limit or part.stop - part.start == 1
+
+
+def test_ranks_are_closed_up_and_a_document_that_comes_again_is_dropped() -> None:
+    lists = Ragged.of_lengths([4, 2])
+    rank = np.array([7, 1, 3, 9, 2, 1])
+    doc = np.array([5, 8, 8, 6, 8, 5])
+    grade = np.array([0.5, 1.0, 1.0, np.nan, 3.0, 2.0])
+    none = Ragged.of_lengths([0, 0])
+    block, duplicates = assemble(lists, rank, doc, grade, none, np.empty(0))
+    assert duplicates.tolist() == [1, 0]
+    assert block.ranked.lengths.tolist() == [3, 2]
+    assert block.row_data["doc"].tolist() == [8, 5, 6, 5, 8]
+    assert np.array_equal(block.grade, [1.0, 0.5, np.nan, 2.0, 3.0], equal_nan=True)
+
+
+def unfold(doc: int) -> int:
+    """Documents some of which differ by the constant that keys are mixed with, so that keys clash."""
+    return int(
+        (np.array([abs(doc)], dtype=np.uint64) * np.uint64((-int(MIX)) % 2**64 if doc % 2 else 1)).view(np.int64)[0]
+    )
+
+
+@given(
+    st.lists(st.lists(st.integers(-3, 3), max_size=5), max_size=6),
+    st.lists(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 3)), max_size=5), max_size=6),
+)
+def test_matching_gives_each_document_the_best_label_of_its_own_query(
+    ranked: list[list[int]], labels: list[list[tuple[int, int]]]
+) -> None:
+    labels = (labels + [[]] * len(ranked))[: len(ranked)]
+    labelled = Ragged.of_lengths([len(of) for of in labels])
+    label_doc = np.array([unfold(doc) for of in labels for doc, _ in of], dtype=np.int64)
+    label = np.array([grade for of in labels for _, grade in of], dtype=np.float64)
+    keep = best_labels(labelled, label_doc, label)
+    lists = Ragged.of_lengths([len(of) for of in ranked])
+    doc = np.array([unfold(doc) for of in ranked for doc in of], dtype=np.int64)
+    found = match(lists, doc, labelled.keep(keep), label_doc[keep], label[keep])
+    best: list[dict[int, int]] = []
+    for of in labels:
+        known: dict[int, int] = {}
+        for d, grade in of:
+            known[unfold(d)] = max(grade, known.get(unfold(d), 0))
+        best.append(known)
+    expected = [best[g].get(unfold(d), np.nan) for g, of in enumerate(ranked) for d in of]
+    assert np.array_equal(found, np.array(expected, dtype=np.float64), equal_nan=True)

@@ -1,0 +1,1 @@
+"""One file per metric; each registers itself with `udfs.registry.metric`."""
