@@ -5,8 +5,8 @@ from functools import lru_cache
 
 import pandas as pd
 from pyspark.sql import Column
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.functions import pandas_udf
 
 
 @lru_cache(maxsize=100_000)
@@ -24,5 +24,5 @@ def _match(agents: pd.Series) -> pd.Series:
 
 def crawler(user_agent: Column | str) -> Column:
     """`is_crawler` as a Spark column, matched once per distinct user agent of a batch."""
-    match: Callable[[Column | str], Column] = F.pandas_udf(_match, T.BooleanType())  # type: ignore[call-overload]
+    match: Callable[[Column | str], Column] = pandas_udf(_match, T.BooleanType())  # type: ignore[call-overload]
     return match(user_agent)

@@ -1,18 +1,13 @@
 """Quantiles of the posterior of a rate, for many pairs at once."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pandas as pd
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.functions import pandas_udf
 from scipy.special import gammaincinv
-
-
-def gamma_quantile(shape: Any, rate: Any, level: float) -> Any:
-    """The quantile of Gamma(shape, rate); 0 for shape 0. Clicks per examination can exceed 1, so a Beta will not do."""
-    return gammaincinv(shape, level) / rate
 
 
 def _quantile(shape: pd.Series, rate: pd.Series, level: pd.Series) -> pd.Series:
@@ -20,6 +15,6 @@ def _quantile(shape: pd.Series, rate: pd.Series, level: pd.Series) -> pd.Series:
 
 
 def posterior_quantile(shape: Column, rate: Column, level: float) -> Column:
-    """`gamma_quantile` as a Spark column."""
-    call: Callable[..., Column] = F.pandas_udf(_quantile, T.DoubleType())  # type: ignore[call-overload]
+    """The quantile of Gamma(shape, rate). Clicks per examination can exceed 1, so a Beta will not do."""
+    call: Callable[..., Column] = pandas_udf(_quantile, T.DoubleType())  # type: ignore[call-overload]
     return call(shape, rate, F.lit(level))

@@ -27,7 +27,7 @@ class Verdict:
 def link_to_first(evidence: Evidence, minimum_edge: float) -> Floats:
     """1 for positions that documents connect with position 1, 0 for the others."""
     labels = _components(evidence, minimum_edge)
-    return (labels == labels[0]).astype(np.float64)
+    return np.asarray(labels == labels[0], dtype=np.float64)
 
 
 def _components(evidence: Evidence, minimum_edge: float) -> NDArray[np.int32]:

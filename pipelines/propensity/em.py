@@ -55,7 +55,7 @@ def fit_counts(pair: Ints, place: Ints, shown: Floats, clicks: Floats, start: Fl
         first, value = step(theta)
         second, _ = step(first)
         move, bend = first - theta, (second - first) - (first - theta)
-        length = -max(1.0, float(np.linalg.norm(move) / max(np.linalg.norm(bend), 1e-300)))
+        length = -max(1.0, float(np.linalg.norm(move) / max(float(np.linalg.norm(bend)), 1e-300)))
         leap = np.clip(theta - 2 * length * move + length**2 * bend, 1e-9, 1 - 1e-9)
         after, leapt = step(leap)
         theta = after if leapt >= value else second

@@ -34,9 +34,8 @@ class Cells:
         names, dense = np.unique(keys, return_inverse=True)
         dense = dense - (1 if names.size and names[0] == -1 else 0)
         pair, after = np.split(dense, 2)
-        rest = (self.position, self.last_click, self.shown, self.clicks, self.bucket)
-        position, last_click, shown, clicks, bucket = (values[mask] for values in rest)
-        return Cells(pair, position, last_click, after, shown, clicks, bucket)
+        places = (self.position[mask], self.last_click[mask], after)
+        return Cells(pair, *places, self.shown[mask], self.clicks[mask], self.bucket[mask])
 
 
 @dataclass(frozen=True)
@@ -59,6 +58,10 @@ class Evidence:
     @property
     def positions(self) -> int:
         return int(self.shown.shape[1])
+
+    def sums_only(self) -> Evidence:
+        """The same evidence without the counts of single pairs."""
+        return replace(self, cells=self.cells.where(np.zeros(self.cells.pair.size, dtype=np.bool_)))
 
     def without(self, bucket: int) -> Evidence:
         """The same evidence with one bucket of queries left out."""

@@ -26,6 +26,7 @@ class Estimate:
 
 def estimate(estimator: Estimator, evidence: Evidence, assumed: Floats, *, jackknife: bool) -> Estimate:
     """Fit, then fit again without each bucket: variance (G − 1)/G·Σ(θ_g − mean)² on the log scale."""
+    evidence = evidence if estimator.cells else evidence.sums_only()
     curve = estimator.fit(evidence, assumed)
     positions = curve.by_position(evidence)
     used = np.flatnonzero(evidence.shown.sum(axis=(1, 2)) > 0)

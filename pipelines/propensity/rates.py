@@ -37,4 +37,5 @@ def none(evidence: Evidence, assumed: Floats) -> Curve:
 
 def _ratio(shown: Floats, clicks: Floats, assumed: Floats) -> Floats:
     rate = np.divide(clicks, shown, out=np.zeros_like(clicks), where=shown > 0)
-    return np.where(rate > 0, rate / rate[0], assumed / assumed[0]) if rate[0] > 0 else assumed / assumed[0]
+    known = (rate > 0) & (rate[0] > 0)
+    return np.asarray(np.where(known, rate / np.where(rate[0] > 0, rate[0], 1.0), assumed / assumed[0]))

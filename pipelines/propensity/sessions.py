@@ -1,7 +1,5 @@
 """Session models, for people who read from the top and stop: where one looks depends on the clicks above."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pipelines.propensity.em import fit_counts
@@ -56,7 +54,7 @@ def first_click_rates(cells: Cells) -> Floats:
     sure = cells.last_click == 0
     shown = np.bincount(cells.pair[sure], weights=cells.shown[sure], minlength=cells.pairs)
     clicks = np.bincount(cells.pair[sure], weights=cells.clicks[sure], minlength=cells.pairs)
-    return np.divide(clicks, shown, out=np.full(cells.pairs, np.nan), where=shown > 0)
+    return np.asarray(np.divide(clicks, shown, out=np.full(cells.pairs, np.nan), where=shown > 0))
 
 
 def looked_at(cells: Cells, rates: Floats, positions: int) -> Floats:
@@ -74,18 +72,14 @@ def looked_at(cells: Cells, rates: Floats, positions: int) -> Floats:
     return np.clip(chance, 1e-4, 1.0)
 
 
-@dataclass(frozen=True)
-class Satisfaction:
-    """Per pair: the chance that it ends the search once clicked; nan where nothing followed it."""
+def satisfaction(cells: Cells, rates: Floats) -> Floats:
+    """σ of each pair, the chance that it ends the search once clicked; nan where no result followed it.
 
-    value: Floats
-
-
-def satisfaction(cells: Cells, rates: Floats) -> Satisfaction:
-    """σ of each pair: 1 − (clicks on the result right below it)/(those expected had all read on, Σ N·α)."""
+    1 − (clicks on the results right below it)/(those expected had all read on, Σ N·α).
+    """
     follows = (cells.after >= 0) & ~np.isnan(rates[cells.pair])
     above = cells.after[follows]
     size = max(cells.pairs, int(cells.after.max(initial=-1)) + 1)
     expected = np.bincount(above, weights=(cells.shown * rates[cells.pair])[follows], minlength=size)
     clicks = np.bincount(above, weights=cells.clicks[follows], minlength=size)
-    return Satisfaction(1 - np.divide(clicks, expected, out=np.full(size, np.nan), where=expected > 0))
+    return np.asarray(1 - np.divide(clicks, expected, out=np.full(size, np.nan), where=expected > 0))

@@ -35,7 +35,7 @@ def fit_trust(cells: Cells, start: Floats) -> tuple[Floats, Floats]:
         first = _step(point, cells, places)
         second = _step(first, cells, places)
         move, bend = first - point, (second - first) - (first - point)
-        length = -max(1.0, float(np.linalg.norm(move) / max(np.linalg.norm(bend), 1e-300)))
+        length = -max(1.0, float(np.linalg.norm(move) / max(float(np.linalg.norm(bend)), 1e-300)))
         leap = np.clip(point - 2 * length * move + length**2 * bend, 1e-6, 1 - 1e-6)
         better = _value(leap, cells, places) >= _value(second, cells, places)
         new = _step(leap, cells, places) if better else second

@@ -37,7 +37,8 @@ def zipf_share(rank: Column, n: int, exponent: float) -> Column:
     if abs(exponent - 1.0) < 1e-9:
         return (F.log(rank + 2.0) - F.log(rank + 1.0)) / math.log(n + 1.0)
     power = 1.0 - exponent
-    return (F.pow(rank + 2.0, F.lit(power)) - F.pow(rank + 1.0, F.lit(power))) / ((n + 1.0) ** power - 1.0)
+    whole = F.lit(float((n + 1.0) ** power - 1.0))
+    return (F.pow(rank + 2.0, F.lit(power)) - F.pow(rank + 1.0, F.lit(power))) / whole
 
 
 def choose(draw: Column, shares: Mapping[str, float]) -> Column:
