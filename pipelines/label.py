@@ -53,7 +53,7 @@ def build_labels(
     `keep` is handed the tables that several results are made from, and may hold them (`DataFrame.persist`) so that
     the log is read once; without it, each result reads the log again.
     """
-    shown, done = _complete(impressions, IMPRESSIONS), _complete(interactions, INTERACTIONS)
+    shown, done = complete(impressions, IMPRESSIONS), complete(interactions, INTERACTIONS)
     estimator = estimator_named(config.propensity.estimator)
     attributed = attribute(done, window_days=config.attribution.window_days)
     rows = together(shown, attributed, contexts=config.contexts)
@@ -82,7 +82,7 @@ def build_labels(
     )
 
 
-def _complete(table: DataFrame, contract: Table) -> DataFrame:
+def complete(table: DataFrame, contract: Table) -> DataFrame:
     """The table with every optional column of its contract, null where the input has none."""
     absent = {c.name: F.lit(None).cast(c.type) for c in contract.columns if c.name not in table.columns}
     return table.withColumns(absent) if absent else table

@@ -49,7 +49,7 @@ class SimulationConfig(Section):
     days: int = Field(7, gt=0, description="days of log")
     drift: float = Field(0.0, ge=0, le=1, description="share of a ranker's noise that is drawn anew every day")
     qualities: dict[str, float] = Field(
-        {"production": 0.7, "older": 0.3, "trial": 1.1, "better": 1.4, "equal": 0.7, "worse": 0.35},
+        {"production": 0.5, "older": 0.25, "trial": 0.7, "better": 0.81, "equal": 0.5, "worse": 0.345},
         description="systems: how much the true grade counts against noise in their scores",
     )
     traffic: dict[str, float] = Field(
