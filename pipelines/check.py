@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.sql import DataFrame, Row
@@ -13,7 +13,7 @@ from pipelines.complaints import input_errors
 from pipelines.config import Config
 from pipelines.read import Input
 from schemas.conform import Conformed, conform
-from schemas.errors import DataQualityError, InputError
+from schemas.errors import DataQualityError, InputError, did_you_mean
 from schemas.inputs import INPUTS
 from schemas.outputs import QUARANTINE
 from schemas.table import Column, Table
@@ -39,6 +39,10 @@ class Checked:
     systems: tuple[str, ...]
     max_grade: float
 
+    def rows(self, name: str) -> DataFrame:
+        """The usable rows of an input."""
+        return self.tables[name].rows
+
     def quarantine(self) -> DataFrame:
         """Every row of every input that does not fit its contract; inputs that all fit are not read again."""
         dirty = [self.tables[name].rejected for name, count in self.counts.items() if count.rejected]
@@ -57,18 +61,27 @@ def check(inputs: Mapping[str, Input], config: Config) -> Checked:
     counts = {name: _count(found) for name, found in groups.items()}
     for name, count in counts.items():
         _believe(name, count, inputs[name], config.max_rejected)
+    systems = tuple(sorted(group["system"] for group in groups["rankings"] if group["reason"] is None))
+    if config.earlier is not None and config.earlier not in systems:
+        hint = did_you_mean(config.earlier, systems)
+        raise InputError(f"rankings has no system {config.earlier!r}, which earlier names", hint=hint)
     return Checked(
         tables,
         counts,
-        systems=tuple(sorted(group["system"] for group in groups["rankings"] if group["reason"] is None)),
+        systems=systems,
         max_grade=max(group["top"] for group in groups["judgments"] if group["reason"] is None),
     )
 
 
 def contract(name: str, config: Config) -> Table:
     """The contract of an input, with the columns that this configuration adds to it."""
+    table = INPUTS[name]
+    if name == "rankings" and config.conventions.order != "rank":  # then a row without a score has no place
+        return replace(
+            table, columns=tuple(replace(c, optional=c.optional and c.name != "score") for c in table.columns)
+        )
     added = config.segment_columns if name == "queries" else ()
-    return INPUTS[name].plus(Column(column, "string", "a segment", nullable=True) for column in added)
+    return table.plus(Column(column, "string", "a segment", nullable=True) for column in added)
 
 
 def _groups(table: Conformed) -> list[Row]:

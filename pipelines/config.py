@@ -64,6 +64,8 @@ class Inputs(Section):
     rankings: Source = Field(description="The ranked lists to evaluate.")
     judgments: Source = Field(description="The labels to evaluate them by.")
     queries: Source | None = Field(None, description="The queries, with their weights and segment columns.")
+    documents: Source | None = Field(None, description="The catalogue, for metrics of diversity and novelty.")
+    decisions: Source | None = Field(None, description="Routing and gating decisions, for the metrics of them.")
 
 
 class Spark(Section):
@@ -105,6 +107,9 @@ class Config(Section):
     )
     segments: tuple[SegmentColumns, ...] = Field(
         (), description="Columns of `queries` to report by; a list inside the list is a combination."
+    )
+    earlier: str | None = Field(
+        None, description="The system whose lists retention, rbo and rank_tau compare the others with."
     )
     conventions: Conventions = Field(
         Conventions(),
@@ -148,6 +153,15 @@ class Config(Section):
     def _segments_have_a_table(self) -> Config:
         if self.segments and self.inputs.queries is None:
             raise ValueError("segments need inputs.queries, whose columns they are")
+        return self
+
+    @model_validator(mode="after")
+    def _metrics_have_what_they_need(self) -> Config:
+        for spec in self.specs:
+            for need in spec.metric.needs:
+                where = "earlier" if need == "earlier" else f"inputs.{need}"
+                if (self.earlier if need == "earlier" else getattr(self.inputs, need)) is None:
+                    raise ValueError(f"the metric {spec.name} needs {where}, which is not set")
         return self
 
     @property

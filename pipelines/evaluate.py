@@ -16,10 +16,11 @@ from pipelines.aggregate import aggregate
 from pipelines.check import Checked, check
 from pipelines.complaints import input_errors
 from pipelines.config import Config
+from pipelines.coverage import coverage
 from pipelines.publish import Attempt
 from pipelines.read import Input, read
 from pipelines.runs import Manifest, code_version, committed, digest, run_key
-from pipelines.score import score
+from pipelines.score import Evidence, score
 from pipelines.storage import Storage
 from schemas.errors import DataQualityError
 from udfs.conventions import Conventions
@@ -70,23 +71,26 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
             conventions = resolved(config.conventions, checked)
             attempt.write("quarantine", checked.quarantine())
         with stages.stage("score"):
+            listed = [spec for spec in config.specs if spec.metric.scope != "system"]
             query_metrics = attempt.write(
                 "query_metrics",
                 score(
-                    checked.tables["rankings"].rows,
-                    checked.tables["judgments"].rows,
-                    checked.tables["queries"].rows if "queries" in checked.tables else None,
+                    checked.rows("rankings"),
+                    evidence(checked, config),
                     systems=checked.systems,
                     segments=config.segment_columns,
-                    specs=config.specs,
+                    specs=listed,
                     conventions=conventions,
                 ),
             )
             refuse(query_metrics, conventions)
         with stages.stage("aggregate"):
-            attempt.write(
-                "segment_metrics", aggregate(query_metrics, segments=config.segments, specs=config.specs).coalesce(1)
-            )
+            means = aggregate(query_metrics, segments=config.segments, specs=listed)
+            whole = [spec for spec in config.specs if spec.metric.scope == "system"]
+            if whole:
+                shown, catalogue = checked.rows("rankings"), checked.rows("documents")
+                means = means.unionByName(coverage(shown, catalogue, specs=whole, conventions=conventions))
+            attempt.write("segment_metrics", means.coalesce(1))
         manifest = attempt.commit(
             seconds=stages.seconds,
             config=config.published(),
@@ -98,6 +102,12 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
             conventions=conventions.model_dump(),
         )
     return Outcome(manifest, found_done=False)
+
+
+def evidence(checked: Checked, config: Config) -> Evidence:
+    """The tables that lists are scored by, as far as they are configured."""
+    given = {name: checked.rows(name) for name in ("queries", "documents", "decisions") if name in checked.tables}
+    return Evidence(checked.rows("judgments"), **given, earlier=config.earlier)
 
 
 def resolved(conventions: Conventions, checked: Checked) -> Conventions:

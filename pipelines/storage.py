@@ -15,10 +15,16 @@ class Storage:
     """A folder somewhere, named by a path or a URI."""
 
     def __init__(self, place: str) -> None:
-        self.uri = place if "://" in place else Path(place).resolve().as_uri()
+        local = place.removeprefix("file://") if place.startswith("file://") or "://" not in place else None
+        if local is not None:
+            # Spark takes a path as it is written, so nothing in it may be percent-encoded.
+            self._files, self._root = fs.LocalFileSystem(), str(Path(local).resolve())
+            self.uri = f"file://{self._root}"
+            return
+        self.uri = place
         try:
             # Spark says s3a where Arrow says s3.
-            self._files, self._root = fs.FileSystem.from_uri(self.uri.replace("s3a://", "s3://", 1))
+            self._files, self._root = fs.FileSystem.from_uri(place.replace("s3a://", "s3://", 1))
         except (ValueError, OSError) as error:
             raise ConfigurationError(f"cannot use the warehouse {place!r}: {error}", where="warehouse") from None
 

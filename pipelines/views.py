@@ -60,9 +60,7 @@ def _names(storage: Storage) -> list[str]:
 
 
 def _plain(uri: str) -> str:
-    from urllib.parse import unquote
-
-    return unquote(uri.removeprefix("file://")) if uri.startswith("file://") else uri
+    return uri.removeprefix("file://")
 
 
 def _text(value: str) -> str:

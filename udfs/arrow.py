@@ -1,7 +1,7 @@
 """Carry the metric kernels to Spark: a function for `DataFrame.mapInArrow`.
 
-It takes one row per ranked list, with the documents as arrays, and answers one row per list with a
-column per metric. Nothing in here is called once per query.
+It takes one row per ranked list, with documents and labels as arrays, and answers one row per list with
+a column per metric. Nothing in here is called once per query.
 """
 
 from __future__ import annotations
@@ -18,30 +18,44 @@ from udfs.lists import assemble
 from udfs.match import best_labels, match
 from udfs.ragged import Floats, Ints, Ragged
 from udfs.registry import Spec, parse_all
-from udfs.score import score
+from udfs.score import score, score_pairs
 
-ARRAYS = {"rank": "array<int>", "doc": "array<bigint>", "label_doc": "array<bigint>", "label": "array<double>"}
+# The columns that the function consumes, with their types; those for `documents`, `decisions` and
+# `earlier` are there when a metric needs them. A document is a 64-bit hash, a missing category −1.
+RANKED = {"rank": "array<int>", "doc": "array<bigint>"}
+LABELLED = {"label": "array<double>", "label_doc": "array<bigint>"}
+DESCRIBED = {"category": "array<bigint>", "popularity": "array<double>"}
+LABEL_DESCRIBED = {"label_category": "array<bigint>"}
+EARLIER = {"earlier_rank": "array<int>", "earlier_doc": "array<bigint>"}
+DECIDED = {
+    "decided_expert": "bigint",
+    "decided_optimal_expert": "bigint",
+    "decided_retrieved": "double",
+    "decided_retrieval_needed": "double",
+}
+CONSUMED = RANKED | LABELLED | DESCRIBED | LABEL_DESCRIBED | EARLIER | DECIDED
 COUNTS = ("retrieved", "duplicates", "labelled", "relevant", "judged")
-DOCUMENTS_PER_BLOCK = 1 << 20  # bounds the memory of a Python worker; one longer list makes a block of its own
+ROWS_PER_BLOCK = 1 << 18  # bounds the memory of a Python worker; one longer list makes a block of its own
 
 Batches = Iterable[pa.RecordBatch]
+Values = npt.NDArray[np.generic]
 
 
 def score_lists(metrics: Sequence[str], conventions: Conventions) -> Callable[[Batches], Batches]:
-    """The function that scores lists by `metrics`: the columns in `ARRAYS` become counts and metrics."""
+    """The function that scores lists by `metrics`: the columns in `CONSUMED` become counts and metrics."""
 
     def run(batches: Batches) -> Batches:
         specs = parse_all(metrics)  # parsed where it runs: a kernel is code, and stays out of the closure
         for batch in batches:
-            documents = Ragged(_offsets(batch, "rank"))
-            for part in documents.slices(DOCUMENTS_PER_BLOCK):
+            lengths = [np.diff(_offsets(batch, name)) for name in ("rank", "label")]
+            for part in Ragged.of_lengths(np.sum(lengths, axis=0)).slices(ROWS_PER_BLOCK):
                 yield _scored(batch.slice(part.start, part.stop - part.start), specs, conventions)
 
     return run
 
 
 def _scored(batch: pa.RecordBatch, specs: Sequence[Spec], conventions: Conventions) -> pa.RecordBatch:
-    block, duplicates = block_of(batch)
+    block, duplicates, earlier = _blocks(batch)
     counts: dict[str, Ints] = {
         "retrieved": block.ranked.lengths,
         "duplicates": duplicates,
@@ -49,21 +63,46 @@ def _scored(batch: pa.RecordBatch, specs: Sequence[Spec], conventions: Conventio
         "relevant": block.relevant(conventions.rel),
         "judged": block.ranked.counts(block.judged),
     }
-    carried = {name: batch.column(name) for name in batch.schema.names if name not in ARRAYS}
+    values = score(block, [spec for spec in specs if spec.metric.scope == "list"], conventions)
+    if earlier is not None:
+        values |= score_pairs(block, earlier, [s for s in specs if s.metric.scope == "pair"], conventions)
+    carried = {name: batch.column(name) for name in batch.schema.names if name not in CONSUMED}
     counted = {name: pa.array(counts[name].astype(np.int32)) for name in COUNTS}
-    scored = {key: pa.array(values, from_pandas=True) for key, values in score(block, specs, conventions).items()}
+    scored = {spec.key: pa.array(values[spec.key], from_pandas=True) for spec in specs}
     return pa.RecordBatch.from_pydict(carried | counted | scored)
 
 
-def block_of(batch: pa.RecordBatch) -> tuple[Block, Ints]:
-    """The lists of a batch as a block, and how many duplicates each had."""
-    lists, labelled = Ragged(_offsets(batch, "rank")), Ragged(_offsets(batch, "label"))
-    label, label_doc = _values(batch, "label").astype(np.float64), _values(batch, "label_doc").astype(np.int64)
+def _blocks(batch: pa.RecordBatch) -> tuple[Block, Ints, Block | None]:
+    """The lists of a batch, how many duplicates each had, and the lists of the earlier stage if there are any."""
+    names = set(batch.schema.names)
+    labelled = Ragged(_offsets(batch, "label"))
+    label, label_doc = _floats(batch, "label"), _ints(batch, "label_doc")
     keep = best_labels(labelled, label_doc, label)
+    label_data = {"category": _ints(batch, "label_category")[keep]} if "label_category" in names else {}
     labelled, label, label_doc = labelled.keep(keep), label[keep], label_doc[keep]
-    doc = _values(batch, "doc").astype(np.int64)
-    grade: Floats = match(lists, doc, labelled, label_doc, label)
-    return assemble(lists, _values(batch, "rank").astype(np.int64), doc, grade, labelled, label)
+
+    def assembled(rank: str, doc: str, row_data: dict[str, Values], list_data: dict[str, Values]) -> tuple[Block, Ints]:
+        lists, docs = Ragged(_offsets(batch, rank)), _ints(batch, doc)
+        grade = match(lists, docs, labelled, label_doc, label)
+        return assemble(
+            lists,
+            _ints(batch, rank),
+            docs,
+            grade,
+            labelled,
+            label,
+            row_data=row_data,
+            label_data=label_data,
+            list_data=list_data,
+        )
+
+    row_data = {name: _flat(batch, name) for name in DESCRIBED if name in names}
+    decided = {
+        n.removeprefix("decided_"): batch.column(n).to_numpy(zero_copy_only=False) for n in DECIDED if n in names
+    }
+    block, duplicates = assembled("rank", "doc", row_data, decided)
+    earlier = assembled("earlier_rank", "earlier_doc", {}, {})[0] if "earlier_rank" in names else None
+    return block, duplicates, earlier
 
 
 def _offsets(batch: pa.RecordBatch, name: str) -> Ints:
@@ -72,6 +111,14 @@ def _offsets(batch: pa.RecordBatch, name: str) -> Ints:
     return offsets - start
 
 
-def _values(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.generic]:
-    values: npt.NDArray[np.generic] = batch.column(name).flatten().to_numpy(zero_copy_only=False)
+def _flat(batch: pa.RecordBatch, name: str) -> Values:
+    values: Values = batch.column(name).flatten().to_numpy(zero_copy_only=False)
     return values
+
+
+def _ints(batch: pa.RecordBatch, name: str) -> Ints:
+    return _flat(batch, name).astype(np.int64)
+
+
+def _floats(batch: pa.RecordBatch, name: str) -> Floats:
+    return _flat(batch, name).astype(np.float64)

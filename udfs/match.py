@@ -19,7 +19,7 @@ def match(lists: Ragged, doc: Ints, labelled: Ragged, label_doc: Ints, label: Fl
     key, label_key = keys(lists, doc), keys(labelled, label_doc)
     order = np.argsort(label_key)
     ordered = label_key[order]
-    if (ordered[1:] == ordered[:-1]).any():  # two documents of different lists share a key: spell keys out
+    if (ordered[1:] == ordered[:-1]).any():  # two documents share a key: spell keys out
         both = np.concatenate((np.stack((lists.owner, doc)), np.stack((labelled.owner, label_doc))), axis=1)
         code = np.unique(both, axis=1, return_inverse=True)[1].ravel().astype(np.uint64)
         key, label_key = code[: lists.rows], code[lists.rows :]
@@ -48,5 +48,7 @@ def best_labels(labelled: Ragged, label_doc: Ints, label: Floats) -> npt.NDArray
 
 
 def keys(lists: Ragged, doc: Ints) -> Keys:
-    """List and document in 64 bits: nearly always different where either is."""
-    return doc.view(np.uint64) + lists.owner.view(np.uint64) * MIX
+    """List and document in 64 bits: nearly always different where either is, and ascending from list to list."""
+    # In the order of lists, so that looking up the documents of a list stays in one part of memory.
+    bits = np.uint64(lists.size.bit_length())
+    return (lists.owner.view(np.uint64) << (np.uint64(64) - bits)) | ((doc.view(np.uint64) * MIX) >> bits)

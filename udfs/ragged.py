@@ -16,6 +16,8 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+CELLS = 1 << 16  # of a rectangle of lists: what fits the processor's cache
+
 
 class Ragged:
     """The borders of G lists in a flat array: list g is the rows `offsets[g]:offsets[g + 1]`."""
@@ -53,7 +55,8 @@ class Ragged:
 
     def sums(self, values: npt.NDArray[np.generic]) -> Floats:
         """Per list, the sum of its values, added in order."""
-        return np.bincount(self.owner, weights=values.astype(np.float64), minlength=self.size).astype(np.float64)
+        weights = np.asarray(values, dtype=np.float64)
+        return np.bincount(self.owner, weights=weights, minlength=self.size).astype(np.float64, copy=False)
 
     def counts(self, mask: Bools) -> Ints:
         """Per list, how many of its rows are marked."""
@@ -72,16 +75,44 @@ class Ragged:
         a flat cumulative sum would let rounding leak from one list into the next.
         """
         result = np.empty_like(values)
-        width = np.ceil(np.log2(np.maximum(self.lengths, 1))).astype(np.int64)
-        for bits in np.unique(width[self.lengths > 0]):
-            lists = np.flatnonzero((width == bits) & (self.lengths > 0))
-            columns = np.arange(1 << bits)
-            inside = columns < self.lengths[lists, None]
-            rows = (self.offsets[lists, None] + columns)[inside]
+        for rows, inside in self._rectangles():
             rectangle = np.full(inside.shape, ufunc.identity, dtype=np.float64)
             rectangle[inside] = values[rows]
             result[rows] = ufunc.accumulate(rectangle, axis=1)[inside]
         return result
+
+    def argsort(self, values: Floats) -> Ints:
+        """The rows in ascending order of `values` within each list; equal ones stay in order."""
+        order = np.empty(self.rows, dtype=np.int64)
+        for rows, inside in self._rectangles():
+            rectangle = np.full(inside.shape, np.inf)
+            rectangle[inside] = values[rows]
+            place = np.argsort(rectangle, axis=1, kind="stable")[inside]
+            order[rows] = self.offsets[:-1][self.owner[rows]] + place
+        return order
+
+    def _rectangles(self) -> Iterator[tuple[Ints, Bools]]:
+        """Lists of similar length together: their rows, and where those lie in a rectangle with one line a list."""
+        width = np.ceil(np.log2(np.maximum(self.lengths, 1))).astype(np.int64)
+        for bits in np.unique(width[self.lengths > 0]):
+            alike = np.flatnonzero((width == bits) & (self.lengths > 0))
+            columns = np.arange(int(self.lengths[alike].max()))
+            lines = max(1, CELLS // len(columns))
+            for first in range(0, len(alike), lines):
+                lists = alike[first : first + lines]
+                inside = columns < self.lengths[lists, None]
+                yield (self.offsets[lists, None] + columns)[inside], inside
+
+    def repeats(self, values: Ints) -> Ints:
+        """Per row, how many earlier rows of its list hold the same value."""
+        order = np.lexsort((values, self.owner))
+        value, owner = values[order], self.owner[order]
+        first = np.ones(self.rows, dtype=np.bool_)
+        first[1:] = (value[1:] != value[:-1]) | (owner[1:] != owner[:-1])
+        runs = np.flatnonzero(first)
+        count = np.empty(self.rows, dtype=np.int64)
+        count[order] = np.arange(self.rows) - np.repeat(runs, np.diff(np.append(runs, self.rows)))
+        return count
 
     def keep(self, mask: Bools) -> Ragged:
         """The borders after the rows that are not marked are taken out."""

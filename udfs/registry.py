@@ -10,7 +10,9 @@ A metric is one small file beside this one that registers itself:
         \"\"\"
 
 The kernel answers one number per list. Where the number is undefined is stated once, by `defined`,
-and applied by `udfs.score`.
+and applied by `udfs.score`. Two scopes differ from that. A metric of scope `pair` compares two lists of
+one query: its kernel takes two blocks, aligned list by list, as in `rbo(block, other, k, *, p)`. One of
+scope `system` looks at everything that a system showed: `catalog_coverage(shown, catalogue)`.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ from udfs.ragged import Floats
 
 Argument = str | float | bool | None
 Kernel = Callable[..., Floats]
-Defined = Literal["always", "relevant", "gain"]
+Defined = Literal["always", "relevant", "gain", "kernel"]
+Scope = Literal["list", "pair", "system"]
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,15 @@ class Parameter:
 
 JUDGED_ONLY = Parameter(False, "take the unjudged documents out before the cut at k, whatever the run's setting")
 REL = Parameter(None, "smallest grade that counts as relevant; the run's setting, or above 0")
+GMAX = Parameter(None, "top of the label scale, never of one query; grades above it count as it; the run's max_grade")
+
+
+def top_of_scale(gmax: float | None) -> float:
+    """`gmax`, or an error for people where neither the metric nor the run says what it is."""
+    if gmax is None or not gmax > 0:
+        problem = "the top of the label scale is not known" if gmax is None else f"gmax={gmax:g} is not above 0"
+        raise ConfigurationError(problem, hint="write gmax=3 in the metric, for instance, or set max_grade for the run")
+    return gmax
 
 
 @dataclass(frozen=True)
@@ -82,6 +94,8 @@ class Metric:
     defined: Defined
     condensable: bool
     needs: tuple[str, ...]
+    reads: tuple[str, ...]
+    scope: Scope
 
 
 @dataclass(frozen=True)
@@ -120,12 +134,17 @@ def metric(
     defined: Defined = "relevant",
     condensable: bool = True,
     needs: tuple[str, ...] = (),
+    reads: tuple[str, ...] = (),
+    scope: Scope = "list",
 ) -> Callable[[Kernel], Kernel]:
     """Register the decorated kernel under its own name.
 
-    `defined` says which queries have an answer: those with a relevant document, those whose ideal gain
-    is above 0, or all. `condensable` is false for what must see the unjudged documents. `needs` names
-    the tables or lists beyond labels that the kernel reads (`documents`, `decisions`, `earlier`).
+    `defined` says which queries have an answer: those with a relevant document (`relevant`), those whose
+    ideal gain is above 0 (`gain`), those where the kernel does not answer NaN (`kernel`), or all of them,
+    labelled or not (`always`). Where a kernel of the first two answers NaN, that is one more query without
+    relevant documents. `condensable` is false for what must see the unjudged documents. `needs` names the
+    tables beyond labels (`documents`, `decisions`, `earlier` for another list of the query), and `reads`
+    the named arrays of the block that come from them.
     """
 
     def register(kernel: Kernel) -> Kernel:
@@ -134,7 +153,9 @@ def metric(
             raise ValueError(f"two metrics are named {name!r}")
         summary, _, explanation = (inspect.getdoc(kernel) or "").partition("\n\n")
         own = dict(parameters or {}) | ({"judged_only": JUDGED_ONLY} if condensable else {})
-        _METRICS[name] = Metric(name, kernel, summary, explanation, reference, own, cutoff, defined, condensable, needs)
+        _METRICS[name] = Metric(
+            name, kernel, summary, explanation, reference, own, cutoff, defined, condensable, needs, reads, scope
+        )
         return kernel
 
     return register
@@ -197,7 +218,22 @@ def _arguments(found: Metric, inside: str, text: str) -> Iterable[tuple[str, Arg
 def _print(value: Argument) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        short = f"{value:g}"
+        return short if float(short) == value else repr(value)
+    return str(value)
 
 
-__all__ = ["REL", "Block", "Metric", "Parameter", "Spec", "metric", "metrics", "parse", "parse_all"]
+__all__ = [
+    "GMAX",
+    "REL",
+    "Block",
+    "Metric",
+    "Parameter",
+    "Spec",
+    "metric",
+    "metrics",
+    "parse",
+    "parse_all",
+    "top_of_scale",
+]

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from pipelines.aggregate import aggregate
-from pipelines.score import score
+from pipelines.score import Evidence, score
 from schemas.inputs import JUDGMENTS, QUERIES, RANKINGS
 from schemas.table import Column
 from udfs.conventions import Conventions
@@ -25,8 +25,7 @@ def scored(
 ) -> dict[tuple[str, str], Row]:
     table = score(
         spark.createDataFrame(rankings, RANKINGS.struct()),
-        spark.createDataFrame(labels, JUDGMENTS.struct()),
-        queries,
+        Evidence(spark.createDataFrame(labels, JUDGMENTS.struct()), queries),
         systems=sorted({str(row[0]) for row in rankings}),
         segments=["device"] if queries is not None else [],
         specs=SPECS,
@@ -138,8 +137,7 @@ def test_means_by_segment_leave_out_and_count_what_is_undefined(spark: SparkSess
     queries = spark.createDataFrame(rows, WITH_DEVICE.struct())
     table = score(
         spark.createDataFrame(rankings, RANKINGS.struct()),
-        spark.createDataFrame(labels, JUDGMENTS.struct()),
-        queries,
+        Evidence(spark.createDataFrame(labels, JUDGMENTS.struct()), queries),
         systems=["s"],
         segments=["device"],
         specs=SPECS,

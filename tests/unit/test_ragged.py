@@ -43,10 +43,9 @@ def test_ranks_are_closed_up_and_a_document_that_comes_again_is_dropped() -> Non
 
 
 def unfold(doc: int) -> int:
-    """Documents some of which differ by the constant that keys are mixed with, so that keys clash."""
-    return int(
-        (np.array([abs(doc)], dtype=np.uint64) * np.uint64((-int(MIX)) % 2**64 if doc % 2 else 1)).view(np.int64)[0]
-    )
+    """Documents some of which differ only in what keys leave out, so that keys clash."""
+    wide = abs(doc) * (pow(int(MIX), -1, 2**64) if doc % 2 else 1) % 2**64
+    return int(np.array([wide], dtype=np.uint64).view(np.int64)[0])
 
 
 @given(

@@ -9,15 +9,20 @@ GAIN = Parameter("exp2", "exp2 = 2^g − 1, which prizes the best documents; lin
 
 @metric(
     reference="Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 2002; "
-    "exp2 gain after Burges et al., ICML 2005",
+    "exp2 gain after Burges et al., ICML 2005; trec_eval ndcg and ndcg_cut are gain=linear",
     parameters={"gain": GAIN},
     defined="gain",
 )
 def ndcg(block: Block, k: int | None, *, gain: str) -> Floats:
     """How near the order of the top k is to the best order that the labels allow.
 
-    DCG@k / IDCG@k, with DCG@k = Σ gain(i) / log2(i + 1) over ranks 1 to k. IDCG is the DCG of the ideal
+    Formula: DCG@k / IDCG@k, with DCG@k = Σ gain(i) / log2(i + 1) over ranks 1 to k. IDCG is the DCG of the ideal
     ranking, built from all labelled documents of the query, retrieved or not, and cut at k as well.
+
+    Edges: a negative label gains 0, like an unjudged document. Undefined where the ideal is 0.
+
+    Use it: for graded labels where the order of the first page matters. The default for search.
+    Not: where one right answer is all that counts (mrr), nor to say how much of everything was found (recall).
     """
     return safe_ratio(block.dcg(gain, k), block.ideal_dcg(gain, k))
 
@@ -30,6 +35,11 @@ def ndcg(block: Block, k: int | None, *, gain: str) -> Floats:
 def dcg(block: Block, k: int | None, *, gain: str) -> Floats:
     """The discounted gain of the top k, not normalised: it grows with the number of good documents.
 
-    DCG@k = Σ gain(i) / log2(i + 1) over ranks 1 to k. Not comparable between queries.
+    Formula: DCG@k = Σ gain(i) / log2(i + 1) over ranks 1 to k.
+
+    Edges: a negative label gains 0, like an unjudged document. Not bounded by 1.
+
+    Use it: to see where ndcg comes from, or to add gains up over queries on purpose.
+    Not: to compare queries with each other.
     """
     return block.dcg(gain, k)

@@ -1,0 +1,60 @@
+"""Running Assay as its users do: in processes of its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """The environment of a user who has activated the virtual environment and nothing else."""
+    dropped = ("PYSPARK_PYTHON", "SPARK_", "PYTHONPATH")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
+    return kept | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
+
+
+@pytest.fixture
+def run(environment: dict[str, str]) -> Run:
+    """Run a command in the project's folder and keep what it says."""
+
+    def call(*command: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(part) for part in command],
+            cwd=ROOT,
+            env=environment | changes,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's data, with a configuration that reads it and a warehouse beside it."""
+    from jobs.demo import write
+
+    folder = tmp_path_factory.mktemp("demo")
+    write(folder / "data")
+    (folder / "demo.yaml").write_text(
+        f"extends: {ROOT / 'conf' / 'demo.yaml'}\n"
+        "inputs:\n"
+        + "".join(
+            f"  {name}: {{path: '{folder}/data/{name}/dt={{date}}'}}\n" for name in ("rankings", "judgments", "queries")
+        )
+        + f"warehouse: {folder}/warehouse\n"
+        "spark: {master: 'local[2]', settings: {spark.sql.shuffle.partitions: 4, spark.driver.memory: 1g}}\n",
+        encoding="utf-8",
+    )
+    return folder

@@ -1,0 +1,38 @@
+"""Q-measure."""
+
+import numpy as np
+
+from udfs.block import Block, safe_ratio
+from udfs.ragged import Floats
+from udfs.registry import REL, metric
+
+
+@metric(
+    reference="Sakai, On the reliability of information retrieval metrics based on graded relevance, IPM 2007",
+    parameters={"rel": REL},
+)
+def q_measure(block: Block, k: int | None, *, rel: float | None) -> Floats:
+    """Average precision for graded labels: each precision is blended with the gain gathered so far.
+
+    Formula: 1/R · Σ rel_r · (C_r + cg_r) / (r + cg*_r) over ranks 1 to k, where C counts the relevant documents and
+    cg sums the grades of those in the top r, cg* is the same sum in the ideal ranking, and R counts the relevant
+    documents of the query (β = 1, linear gain).
+
+    Edges: documents below rel gain nothing. With binary labels it is close to map, yet not equal. With more than
+    k relevant documents, 1 cannot be reached at k.
+
+    Use it: for graded labels where several documents are wanted and late ones still count more than in ndcg.
+    Not: where only the first page is read (ndcg@k).
+    """
+    found, relevant = block.found(rel), block.relevant(rel)
+
+    def blended() -> Floats:
+        owner = found.lists.owner
+        gained = found.lists.running(np.add, np.maximum(block.grade[found.rows], 0.0))
+        lists, grade = block.ideal(rel)
+        best = np.append(lists.running(np.add, grade), 0.0)
+        last = lists.offsets[owner] + np.minimum(found.rank, lists.lengths[owner]) - 1
+        could = np.where(lists.lengths[owner] > 0, best[last], 0.0)
+        return (found.lists.place + gained) / (found.rank + could)
+
+    return safe_ratio(found.sums(block.once(("q", rel), blended), k), relevant)

@@ -1,0 +1,20 @@
+"""Precision at the number of relevant documents."""
+
+from udfs.block import Block, safe_ratio
+from udfs.ragged import Floats
+from udfs.registry import REL, metric
+
+
+@metric(reference="trec_eval Rprec", parameters={"rel": REL}, cutoff="none")
+def rprec(block: Block, k: None, *, rel: float | None) -> Floats:
+    """Precision at R, where R is the query's number of relevant documents.
+
+    Formula: hits in the top R / R. Precision and recall are equal at that depth.
+
+    Edges: a list shorter than R still divides by R.
+
+    Use it: where queries differ much in how many relevant documents they have, so that no one k suits all.
+    Not: where people see a fixed number of results.
+    """
+    found, relevant = block.found(rel), block.relevant(rel)
+    return safe_ratio(found.lists.counts(found.rank <= relevant[found.lists.owner]), relevant)

@@ -1,0 +1,152 @@
+"""Tables of pandas, Arrow or Polars: their columns in, and a table of the same kind out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.errors import InputError, did_you_mean
+from udfs.ragged import Floats, Ints
+
+Words = npt.NDArray[np.uint64]
+
+ROWS_AT_ONCE = 1 << 15  # what a fingerprint is made of then stays in the processor's cache
+
+
+class Source:
+    """A table that somebody handed in, read column by column; only what is asked for is converted."""
+
+    def __init__(self, table: Any, name: str) -> None:
+        self.name = name
+        self._table = table
+        self.kind = type(table).__module__.partition(".")[0]
+        if self.kind == "pyarrow" and isinstance(table, pa.Table | pa.RecordBatch):
+            self.names = list(table.schema.names)
+        elif self.kind in ("pandas", "polars") and type(table).__name__ == "DataFrame":
+            self.names = [str(column) for column in table.columns]
+        else:
+            raise InputError(
+                f"{name} is a {type(table).__module__}.{type(table).__name__}",
+                hint="give a pandas or Polars DataFrame or an Arrow table",
+            )
+
+    def has(self, column: str) -> bool:
+        return column in self.names
+
+    def column(self, column: str) -> pa.ChunkedArray:
+        """A column as Arrow, dictionaries written out."""
+        if column not in self.names:
+            raise InputError(f"{self.name} has no column {column!r}", hint=did_you_mean(column, self.names))
+        try:
+            values = self._arrow(column)
+        except UnicodeEncodeError:
+            problem = f"{self.name}.{column} holds text that is not Unicode (half of a surrogate pair)"
+            raise InputError(problem, hint="repair the text where it was decoded") from None
+        except pa.ArrowException as error:
+            raise InputError(f"{self.name}.{column} cannot be read", hint=str(error).splitlines()[0]) from None
+        if isinstance(values, pa.Array):
+            values = pa.chunked_array([values])
+        return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
+
+    def _arrow(self, column: str) -> pa.Array | pa.ChunkedArray:
+        if self.kind == "pandas":
+            return pa.array(self._table[column], from_pandas=True)
+        return self._table.get_column(column).to_arrow() if self.kind == "polars" else self._table.column(column)
+
+    def ids(self, column: str) -> pa.ChunkedArray:
+        """A column of which no row may be empty."""
+        values = self.column(column)
+        if values.null_count:
+            raise InputError(f"{self.name}.{column} is empty in {values.null_count} rows", hint="fill or drop them")
+        return values
+
+    def numbers(self, column: str) -> Floats:
+        """A column as floats, NaN where it is empty."""
+        values = self.column(column)
+        try:
+            return np.asarray(values.cast(pa.float64()).to_numpy(), dtype=np.float64)
+        except pa.ArrowException as error:
+            problem = f"{self.name}.{column} does not hold numbers"
+            raise InputError(problem, hint=str(error).splitlines()[0]) from None
+
+
+def encode(*columns: pa.ChunkedArray) -> tuple[list[Ints], pa.Array]:
+    """The columns as codes of one dictionary, and that dictionary as strings, in order of first appearance."""
+    joined = _joined(columns)
+    # Tables mostly come query by query: the ids of a run are compared, not hashed.
+    runs = pc.run_end_encode(joined, run_end_type=pa.int64())
+    distinct = pc.dictionary_encode(runs.values)
+    codes = np.repeat(distinct.indices.to_numpy().astype(np.int64), np.diff(runs.run_ends.to_numpy(), prepend=0))
+    return _split(codes, columns), distinct.dictionary.cast(pa.large_string())
+
+
+def identify(*columns: pa.ChunkedArray) -> list[Ints]:
+    """The columns as numbers, equal where the ids are: whole numbers as they are, text by its 64-bit fingerprint.
+
+    Two different texts have the same fingerprint once in 2^64 pairs; a dictionary of all documents would be
+    certain, and cost more than all else together.
+    """
+    joined = _joined(columns)
+    return _split(joined.to_numpy() if pa.types.is_integer(joined.type) else fingerprints(joined), columns)
+
+
+def fingerprints(texts: pa.LargeStringArray) -> Ints:
+    """Per text, a 64-bit hash of its length and its bytes, eight at a time."""
+    _, borders, data = texts.buffers()
+    offsets = np.frombuffer(borders, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    content = np.frombuffer(data, dtype=np.uint8) if data else np.zeros(0, dtype=np.uint8)
+    content = np.concatenate((content, np.zeros(8, dtype=np.uint8)))
+    words = np.ndarray((len(content) - 7,), np.dtype("<u8"), content, 0, (1,))  # the word at every byte
+    parts = [_mix(words, offsets[at : at + ROWS_AT_ONCE + 1]) for at in range(0, len(texts), ROWS_AT_ONCE)]
+    return np.concatenate([*parts, np.zeros(0, dtype=np.uint64)]).view(np.int64)
+
+
+def _mix(words: Words, offsets: Ints) -> Words:
+    start, left = offsets[:-1], np.diff(offsets)
+    mixed = left.astype(np.uint64) * _ODD
+    rows = np.arange(len(left))
+    while len(rows):
+        step = (mixed[rows] ^ (words[start] & _FIRST[np.minimum(left, 8)])) * _ODD
+        mixed[rows] = step ^ (step >> np.uint64(29))
+        more = left > 8
+        rows, start, left = rows[more], start[more] + 8, left[more] - 8
+    return mixed * _ODD ^ mixed >> np.uint64(32)
+
+
+_ODD = np.uint64(0xD6E8FEB86659FD93)
+_FIRST = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)  # the first bytes of a word
+
+
+def _joined(columns: tuple[pa.ChunkedArray, ...]) -> pa.Array:
+    """The columns one after the other, as whole numbers if all are, and as text otherwise."""
+    common = pa.int64() if all(pa.types.is_integer(column.type) for column in columns) else pa.large_string()
+    chunks = [chunk for column in columns for chunk in column.cast(common).chunks]
+    return pa.concat_arrays(chunks) if chunks else pa.array([], common)
+
+
+def _split(values: Ints, columns: tuple[pa.ChunkedArray, ...]) -> list[Ints]:
+    return np.split(values, np.cumsum([len(column) for column in columns])[:-1])
+
+
+def by_code_point(ids: pa.ChunkedArray) -> Ints:
+    """Per id, its place in the order of code points; which is that of UTF-8 bytes, by which Arrow sorts text."""
+    texts = _joined((ids.cast(pa.large_string()),))
+    place = np.empty(len(texts), dtype=np.int64)
+    place[pc.array_sort_indices(texts).to_numpy()] = np.arange(len(texts))
+    return place
+
+
+def table_like(source: Source, columns: dict[str, pa.Array]) -> Any:
+    """The columns as a table of the kind that `source` is."""
+    table = pa.table(columns)
+    if source.kind == "pandas":
+        return table.to_pandas()
+    if source.kind == "polars":
+        import polars
+
+        return polars.from_arrow(table)
+    return table
