@@ -23,7 +23,7 @@ from jobs.session import session
 from pipelines.config import Spark
 from pipelines.label import Labels, build_labels
 from pipelines.label_config import LabelConfig
-from pipelines.score import score
+from pipelines.score import Evidence, score
 from pipelines.simulate import Simulation, simulate
 from pipelines.simulation.config import SimulationConfig
 from udfs.conventions import Conventions
@@ -116,7 +116,9 @@ def _compare(log: Simulation, labels: DataFrame, depth: int) -> pd.DataFrame:
     def scored(grades: DataFrame, gain: str, unjudged: str) -> pd.DataFrame:
         specs = parse_all((METRIC[gain],))
         rule = Conventions(unjudged=unjudged)
-        table = score(rankings, grades, None, systems=systems, segments=(), specs=specs, conventions=rule).toPandas()
+        table = score(
+            rankings, Evidence(grades), systems=systems, segments=(), specs=specs, conventions=rule
+        ).toPandas()
         return table.pivot(index="query_id", columns="system", values=specs[0].key)
 
     by_truth, by_rule = scored(true, "exp2", "zero"), scored(behaviour, "exp2", "cut_then_condense")

@@ -11,6 +11,10 @@ import click
 
 COMMANDS = {
     "evaluate": ("jobs.evaluate", "Score systems against labels and publish the result."),
+    "label": ("jobs.label", "Make labels from a log and publish them alone."),
+    "explain": ("jobs.explain", "Tell why a document has its grade, number by number."),
+    "propensity": ("jobs.propensity", "Draw how the chance of being looked at falls with the position."),
+    "simulate": ("jobs.simulate", "Draw a search log whose truth is known."),
     "runs": ("jobs.runs", "List the committed runs, newest first."),
     "tables": ("jobs.tables", "Print views of the published tables for Spark SQL or DuckDB."),
     "vacuum": ("jobs.vacuum", "Remove runs that have been replaced."),

@@ -18,6 +18,7 @@ from schemas.inputs import INPUTS
 from schemas.outputs import QUARANTINE
 from schemas.table import Column, Table
 
+TOP_GRADE = 3.0  # of labels made from behaviour
 MOST_GROUPS = 1000  # reasons and systems of one input; their counts are all that reaches the driver
 
 
@@ -43,6 +44,11 @@ class Checked:
         """The usable rows of an input."""
         return self.tables[name].rows
 
+    @property
+    def has_log(self) -> bool:
+        """Whether labels are made from behaviour."""
+        return "impressions" in self.tables
+
     def quarantine(self) -> DataFrame:
         """Every row of every input that does not fit its contract; inputs that all fit are not read again."""
         dirty = [self.tables[name].rejected for name, count in self.counts.items() if count.rejected]
@@ -61,7 +67,9 @@ def check(inputs: Mapping[str, Input], config: Config) -> Checked:
     counts = {name: _count(found) for name, found in groups.items()}
     for name, count in counts.items():
         _believe(name, count, inputs[name], config.max_rejected)
-    systems = tuple(sorted(group["system"] for group in groups["rankings"] if group["reason"] is None))
+    served = groups["rankings" if "rankings" in groups else "impressions"]
+    named = {group["system"] for group in served if group["reason"] is None}
+    systems = tuple(sorted(system for system in named if system is not None))
     if config.earlier is not None and config.earlier not in systems:
         hint = did_you_mean(config.earlier, systems)
         raise InputError(f"rankings has no system {config.earlier!r}, which earlier names", hint=hint)
@@ -69,8 +77,12 @@ def check(inputs: Mapping[str, Input], config: Config) -> Checked:
         tables,
         counts,
         systems=systems,
-        max_grade=max(group["top"] for group in groups["judgments"] if group["reason"] is None),
+        max_grade=_top(groups["judgments"]) if "judgments" in groups and "impressions" not in groups else TOP_GRADE,
     )
+
+
+def _top(groups: list[Row]) -> float:
+    return max(float(group["top"]) for group in groups if group["reason"] is None)
 
 
 def contract(name: str, config: Config) -> Table:
@@ -80,6 +92,8 @@ def contract(name: str, config: Config) -> Table:
         return replace(
             table, columns=tuple(replace(c, optional=c.optional and c.name != "score") for c in table.columns)
         )
+    if name == "impressions":
+        return table.plus(Column(context, "string", "a context", nullable=True) for context in config.labels.contexts)
     added = config.segment_columns if name == "queries" else ()
     return table.plus(Column(column, "string", "a segment", nullable=True) for column in added)
 

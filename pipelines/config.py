@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pipelines.formats import formats
+from pipelines.label_config import LabelConfig
 from schemas.errors import ConfigurationError, did_you_mean
 from schemas.inputs import INPUTS
 from schemas.outputs import QUERY_METRICS
@@ -61,11 +62,25 @@ class Source(Section):
 class Inputs(Section):
     """The tables to read; each has its contract in the table reference."""
 
-    rankings: Source = Field(description="The ranked lists to evaluate.")
-    judgments: Source = Field(description="The labels to evaluate them by.")
+    rankings: Source | None = Field(
+        None, description="The ranked lists to evaluate; without them, the systems of the log are."
+    )
+    judgments: Source | None = Field(
+        None, description="Human labels; without a log, what lists are evaluated by, with one, what outweighs it."
+    )
+    impressions: Source | None = Field(None, description="The log: what was shown. Labels are made from it.")
+    interactions: Source | None = Field(None, description="The log: what was done with it.")
     queries: Source | None = Field(None, description="The queries, with their weights and segment columns.")
     documents: Source | None = Field(None, description="The catalogue, for metrics of diversity and novelty.")
     decisions: Source | None = Field(None, description="Routing and gating decisions, for the metrics of them.")
+
+    @model_validator(mode="after")
+    def _enough(self) -> Inputs:
+        if (self.impressions is None) != (self.interactions is None):
+            raise ValueError("a log needs both impressions and interactions")
+        if self.impressions is None and (self.rankings is None or self.judgments is None):
+            raise ValueError("give rankings and judgments, or a log (impressions and interactions), or all of them")
+        return self
 
 
 class Spark(Section):
@@ -115,6 +130,7 @@ class Config(Section):
         Conventions(),
         description="What a number means at the edges.",
     )
+    labels: LabelConfig = Field(LabelConfig(), description="How a log becomes labels.")
     warehouse: str = Field("warehouse", description="Where results are published: a folder or a URI.")
     max_rejected: float = Field(
         0.05, ge=0, le=1, description="Largest share of an input's rows that may be unusable before the run stops."
@@ -177,6 +193,12 @@ class Config(Section):
         """The inputs that are configured, by the name of their contract."""
         given = {name: getattr(self.inputs, name, None) for name in INPUTS}
         return {name: source for name, source in given.items() if source is not None}
+
+    def only_log(self) -> Config:
+        """This configuration with nothing to read but the log and the judgments that correct it."""
+        kept = {"impressions", "interactions", "judgments"}
+        inputs = self.inputs.model_copy(update={name: None for name in Inputs.model_fields if name not in kept})
+        return self.model_copy(update={"inputs": inputs, "segments": (), "earlier": None})
 
     def settings(self) -> dict[str, Any]:
         """What decides the numbers: everything but where the work is done and where results go."""

@@ -6,7 +6,7 @@ import datetime as dt
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,12 +17,13 @@ from pipelines.check import Checked, check
 from pipelines.complaints import input_errors
 from pipelines.config import Config
 from pipelines.coverage import coverage
+from pipelines.labelling import Labelled, labelled
 from pipelines.publish import Attempt
 from pipelines.read import Input, read
 from pipelines.runs import Manifest, code_version, committed, digest, run_key
 from pipelines.score import Evidence, score
 from pipelines.storage import Storage
-from schemas.errors import DataQualityError
+from schemas.errors import ConfigurationError, DataQualityError, InputError
 from udfs.conventions import Conventions
 
 logger = logging.getLogger(__name__)
@@ -65,18 +66,24 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
     if done and not force:
         return Outcome(done[0], found_done=True)
 
-    with Attempt(storage, date, key) as attempt, input_errors("while evaluating"):
+    with Attempt(storage, date, key) as attempt, input_errors("while evaluating"), ExitStack() as stack:
         with stages.stage("check"):
             checked = check(inputs, config)
+            if not checked.systems:
+                hint = "give rankings, or the column system of impressions"
+                raise InputError("there are no systems to evaluate: the log does not name them", hint=hint)
             conventions = resolved(config.conventions, checked)
-            attempt.write("quarantine", checked.quarantine())
+        with stages.stage("label"):
+            made = stack.enter_context(labelled(attempt, checked, config.labels)) if checked.has_log else None
+            attempt.write("quarantine", quarantined(checked, made))
+            rankings = checked.rows("rankings") if made is None or "rankings" in checked.tables else made.rankings
         with stages.stage("score"):
             listed = [spec for spec in config.specs if spec.metric.scope != "system"]
             query_metrics = attempt.write(
                 "query_metrics",
                 score(
-                    checked.rows("rankings"),
-                    evidence(checked, config),
+                    rankings,
+                    evidence(checked, config, made),
                     systems=checked.systems,
                     segments=config.segment_columns,
                     specs=listed,
@@ -88,8 +95,8 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
             means = aggregate(query_metrics, segments=config.segments, specs=listed)
             whole = [spec for spec in config.specs if spec.metric.scope == "system"]
             if whole:
-                shown, catalogue = checked.rows("rankings"), checked.rows("documents")
-                means = means.unionByName(coverage(shown, catalogue, specs=whole, conventions=conventions))
+                catalogue = checked.rows("documents")
+                means = means.unionByName(coverage(rankings, catalogue, specs=whole, conventions=conventions))
             attempt.write("segment_metrics", means.coalesce(1))
         manifest = attempt.commit(
             seconds=stages.seconds,
@@ -100,19 +107,61 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
             inputs={name: _record(inputs[name], checked, name) for name in inputs},
             systems=checked.systems,
             conventions=conventions.model_dump(),
+            labels={} if made is None else made.facts,
         )
     return Outcome(manifest, found_done=False)
 
 
-def evidence(checked: Checked, config: Config) -> Evidence:
+def label(spark: SparkSession, config: Config, date: dt.date, *, force: bool = False) -> Outcome:
+    """Make the labels of the configured log for `date` and publish them, without evaluating anything."""
+    if config.inputs.impressions is None:
+        hint = "give inputs.impressions and inputs.interactions"
+        raise ConfigurationError("there is no log to make labels from", where="inputs", hint=hint)
+    log = config.only_log()
+    stages = Stages()
+    storage = Storage(log.warehouse)
+    with stages.stage("read"):
+        inputs = {name: read(spark, name, source, date) for name, source in log.sources().items()}
+        key = run_key(date, {"labels alone": log.settings()}, {name: i.digest for name, i in inputs.items()})
+    done = [manifest for manifest in committed(storage, date=date.isoformat()) if manifest.key == key]
+    if done and not force:
+        return Outcome(done[0], found_done=True)
+    with Attempt(storage, date, key) as attempt, input_errors("while labelling"):
+        with stages.stage("check"):
+            checked = check(inputs, log)
+        with stages.stage("label"), labelled(attempt, checked, log.labels) as made:
+            attempt.write("quarantine", quarantined(checked, made))
+        manifest = attempt.commit(
+            seconds=stages.seconds,
+            config=log.published(),
+            config_hash=digest(log.settings())[:12],
+            code=code_version(),
+            spark=spark.version,
+            inputs={name: _record(inputs[name], checked, name) for name in inputs},
+            systems=checked.systems,
+            conventions={},
+            labels=made.facts,
+        )
+    return Outcome(manifest, found_done=False)
+
+
+def quarantined(checked: Checked, made: Labelled | None) -> DataFrame:
+    """What could not be used: rows that break their contract, and events on what was never shown."""
+    return checked.quarantine() if made is None else checked.quarantine().unionByName(made.quarantine)
+
+
+def evidence(checked: Checked, config: Config, made: Labelled | None) -> Evidence:
     """The tables that lists are scored by, as far as they are configured."""
     given = {name: checked.rows(name) for name in ("queries", "documents", "decisions") if name in checked.tables}
-    return Evidence(checked.rows("judgments"), **given, earlier=config.earlier)
+    labels = checked.rows("judgments") if made is None else made.judgments
+    return Evidence(labels, **given, earlier=config.earlier)
 
 
 def resolved(conventions: Conventions, checked: Checked) -> Conventions:
     """The conventions with what depends on the data filled in, as they are stored with the numbers."""
-    unjudged = "zero" if conventions.unjudged == "auto" else conventions.unjudged
+    # Labels from behaviour have holes where the serving ranker buried documents: those are left out, not counted as 0.
+    usual = "cut_then_condense" if checked.has_log else "zero"
+    unjudged = usual if conventions.unjudged == "auto" else conventions.unjudged
     top = conventions.max_grade or (checked.max_grade if checked.max_grade > 0 else None)
     return conventions.model_copy(update={"unjudged": unjudged, "max_grade": top})
 

@@ -6,21 +6,18 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipelines import denoise
 from pipelines.attribute import attribute, count_attributions
 from pipelines.denoise.funnel import count_funnel, count_kept, count_read, quarantine_of
-from pipelines.denoise.pages import judge_pages, together
+from pipelines.denoise.pages import judge_pages, last_pages, together
 from pipelines.denoise.pairs import cells_of, tally
 from pipelines.denoise.users import mark_users, suspect_users
 from pipelines.grade import grade
 from pipelines.human import measure_agreement, merge_judgments
 from pipelines.label_config import LabelConfig
-from pipelines.propensity import estimator_named
 from pipelines.propensity.estimate import estimate_propensities, published, verdicts_of
+from pipelines.propensity.estimators import estimator_named
 from schemas.inputs import IMPRESSIONS, INTERACTIONS
 from schemas.table import Table
-
-assert denoise.RULES  # importing the package is what registers the rules
 
 Keep = Callable[[DataFrame], DataFrame]
 
@@ -38,6 +35,7 @@ class Labels:
     kept: DataFrame  # kind, kept, dropped
     attributions: DataFrame  # kind, attribution, events
     agreement: DataFrame | None  # pairs, equal, weighted_kappa; where judgments are given
+    logged_rankings: DataFrame  # the lists that the logged systems served last
 
 
 def build_labels(
@@ -58,9 +56,10 @@ def build_labels(
     attributed = attribute(done, window_days=config.attribution.window_days)
     rows = together(shown, attributed, contexts=config.contexts)
     marked = mark_users(rows, suspect_users(shown, config.denoise), config.denoise)
+    judged = judge_pages(marked, config.denoise)
     tallied = keep(
         tally(
-            judge_pages(marked, config.denoise),
+            judged,
             config.denoise,
             history=estimator.history,
             shuffled_systems=config.propensity.shuffled_systems,
@@ -79,6 +78,7 @@ def build_labels(
         kept=count_kept(tallied),
         attributions=count_attributions(attributed),
         agreement=None if judgments is None else measure_agreement(labels, judgments, config.human),
+        logged_rankings=last_pages(judged),
     )
 
 

@@ -41,6 +41,7 @@ class Manifest(BaseModel):
     systems: tuple[str, ...]
     conventions: Mapping[str, Any]
     tables: Mapping[str, TableRecord]
+    labels: Mapping[str, Any] = {}  # how a log became labels: counts and verdicts
 
 
 class TableRecord(BaseModel):
@@ -104,7 +105,8 @@ def read_table(
 ) -> DataFrame:
     """A published table with its `dt` and `run`: the live run of every date, of one, or the run asked for."""
     storage = Storage(warehouse)
-    manifests = committed(storage, date=date)
+    # A run that only made labels does not stand in the way of what others published.
+    manifests = [m for m in committed(storage, date=date) if run or not m.labels or name in m.tables]
     chosen = [m for m in manifests if m.run == run] if run else live(manifests)
     if not chosen:
         what = f"run {run}" if run else f"run of {date}" if date else "run"

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from pipelines.denoise.registry import UNATTRIBUTED, bit, failed
+from pipelines.denoise.apply import failed
+from pipelines.denoise.registry import UNATTRIBUTED, bit
 from pipelines.denoise.settings import DenoiseSettings
 
 KINDS = {"clicks": "click", "carts": "cart", "purchases": "purchase"}
@@ -113,3 +114,24 @@ def _one_row_per_fate(rows: DataFrame, is_event: Column) -> DataFrame:
             "impressions", *KINDS,
         )
     )  # fmt: skip
+
+
+def last_pages(judged: DataFrame) -> DataFrame:
+    """Each logged system's answer to each query: the newest page with nothing against it, as rankings."""
+    shown = judged.where((F.col("impressions") == 1) & (F.col("bits") == 0) & F.col("system").isNotNull())
+    results = F.collect_list(F.struct("position", "doc_id")).alias("results")
+    newest = F.max_by("results", F.struct("at", "serp_id")).alias("results")
+    return (
+        shown.groupBy("system", "query_id", "serp_id")
+        .agg(F.max("ts").alias("at"), results)
+        .groupBy("system", "query_id")
+        .agg(newest)
+        .select("system", "query_id", F.explode("results").alias("result"))
+        .select(
+            "system",
+            "query_id",
+            F.col("result.doc_id").alias("doc_id"),
+            F.col("result.position").alias("rank"),
+            F.lit(None).cast("double").alias("score"),
+        )
+    )

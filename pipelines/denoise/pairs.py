@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from pipelines.denoise.registry import failed
+from pipelines.denoise.apply import failed
 from pipelines.denoise.settings import DenoiseSettings
 from pipelines.denoise.users import day_of
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, Literal
 
 from pyspark.sql import Column
@@ -45,16 +44,6 @@ def rule(name: str, level: Level) -> Callable[[Callable[[Any], Column]], Callabl
 def bit(name: str) -> int:
     """The rule's place in the bitmask; the lowest bit that is set is the first reason."""
     return 1 << ORDER.index(name)
-
-
-def failed(level: Level, settings: DenoiseSettings) -> Column:
-    """The bits of all enabled rules of a level that a row fails."""
-    active = [r for r in RULES.values() if r.level == level and getattr(settings, r.name).enabled]
-    flags = [
-        F.when(F.coalesce(r.condition(getattr(settings, r.name)), F.lit(False)), F.lit(bit(r.name))).otherwise(F.lit(0))
-        for r in active
-    ]
-    return reduce(lambda left, right: left.bitwiseOR(right), flags, F.lit(0))
 
 
 def first_reason(bits: Column) -> Column:

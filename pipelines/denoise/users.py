@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from pipelines.denoise.registry import failed
+from pipelines.denoise.apply import failed
 from pipelines.denoise.settings import DenoiseSettings
 from udfs.crawlers import crawler
 

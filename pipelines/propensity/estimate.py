@@ -7,7 +7,6 @@ import pandas as pd
 from pyspark.sql import DataFrame
 
 from pipelines.denoise.pairs import BUCKETS
-from pipelines.propensity import estimator_named
 from pipelines.propensity.diagnostics import (
     Verdict,
     judge_agreement,
@@ -17,6 +16,7 @@ from pipelines.propensity.diagnostics import (
     judge_trend,
     link_to_first,
 )
+from pipelines.propensity.estimators import estimator_named
 from pipelines.propensity.evidence import Evidence, Floats, gather
 from pipelines.propensity.intervals import Estimate, estimate, shrink
 from pipelines.propensity.settings import PropensitySettings

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipelines.propensity.evidence import Evidence, Floats
-from schemas.errors import ConfigurationError, did_you_mean
 
 ESTIMATORS: dict[str, Estimator] = {}
 
@@ -55,15 +54,6 @@ def estimator(
         return fit
 
     return register
-
-
-def estimator_named(name: str) -> Estimator:
-    """The estimator of that name, or an error that lists them."""
-    if name not in ESTIMATORS:
-        raise ConfigurationError(
-            f"unknown estimator {name!r}", where="labels.propensity.estimator", hint=did_you_mean(name, ESTIMATORS)
-        )
-    return ESTIMATORS[name]
 
 
 def flat(positions: Floats, offset: Floats | None = None) -> Curve:

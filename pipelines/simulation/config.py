@@ -1,8 +1,12 @@
 """What a simulated log is made of."""
 
-from typing import Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from schemas.errors import ConfigurationError
 
 PAGES_PER_CLOCKWORK_USER = 20
 PAGES_PER_HEAVY_USER = 80
@@ -84,3 +88,23 @@ class SimulationConfig(Section):
         if self.shown > self.documents:
             raise ValueError("shown must not be larger than documents")
         return self
+
+
+def simulation_from(given: Mapping[str, Any], overrides: Sequence[str]) -> SimulationConfig:
+    """A configuration from what a command was told: named values, then `key=value` texts such as dirt.crawler=0."""
+    values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    for text in overrides:
+        path, found, value = text.partition("=")
+        if not found:
+            raise ConfigurationError(f"{text!r} sets nothing", hint="write it as key=value")
+        *parents, name = path.split(".")
+        inner = values
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+        inner[name] = yaml.safe_load(value)
+    try:
+        return SimulationConfig(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ConfigurationError(first["msg"], where=where, hint="see docs/labels.md") from None

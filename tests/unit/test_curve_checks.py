@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pipelines.propensity import estimator_named
 from pipelines.propensity.diagnostics import judge_graph, judge_moves, judge_trend, link_to_first, spans
+from pipelines.propensity.estimators import estimator_named
 from pipelines.propensity.evidence import Evidence
 from pipelines.propensity.intervals import Estimate, estimate, shrink
 from pipelines.propensity.registry import flat

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from pipelines.propensity import ESTIMATORS, estimator_named
 from pipelines.propensity.all_pairs import fit_pairs
 from pipelines.propensity.em import fit_counts, log_likelihood
+from pipelines.propensity.estimators import estimator_named
 from pipelines.propensity.evidence import Evidence, Floats
+from pipelines.propensity.registry import ESTIMATORS
 from pipelines.propensity.trust_bias import fit_trust
 from schemas.errors import ConfigurationError
 from tests.unit.drawn import Log, draw_log
