@@ -33,7 +33,8 @@ class Log:
     def event(
         self, name: str, kind: str, user: str, doc: str, at: float, serp: str | None = None, dwell: float | None = None
     ) -> None:
-        self.done.append((name, kind, doc, user, T0 + timedelta(seconds=at), serp, dwell))
+        seconds = None if dwell is None else float(dwell)
+        self.done.append((name, kind, doc, user, T0 + timedelta(seconds=at), serp, seconds))
 
     def tables(self, spark: SparkSession) -> tuple[DataFrame, DataFrame]:
         shown = "serp_id string, query_id string, user_id string, doc_id string, position int, ts timestamp, " \
