@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 from jobs.session import session
 from pipelines.config import Spark
+from pipelines.denoise.settings import DenoiseSettings, InternalUser
 from pipelines.label import Labels, build_labels
 from pipelines.label_config import LabelConfig
 from pipelines.score import Evidence, score
@@ -31,6 +32,7 @@ from udfs.registry import parse_all
 
 PRODUCTION = "production"
 JUDGED = 0.7  # share of the top ten that must be judged for both systems
+SETTINGS = LabelConfig(denoise=DenoiseSettings(internal_user=InternalUser(pattern="^staff-")))
 METRIC = {"exp2": "ndcg@10", "linear": "ndcg(gain=linear)@10"}
 
 
@@ -65,7 +67,7 @@ def run(spark: SparkSession, seed: int, pages: int, depth: int) -> pd.DataFrame:
             held.append(table.persist())
             return held[-1]
 
-        built = build_labels(log.impressions, log.interactions, LabelConfig(), keep=keep)
+        built = build_labels(log.impressions, log.interactions, SETTINGS, keep=keep)
         labels = keep(built.labels)
         labels.count()
         seconds = time.monotonic() - start

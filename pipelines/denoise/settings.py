@@ -39,7 +39,7 @@ class EverythingClicked(RuleSettings):
 
 class InternalUser(RuleSettings):
     users: tuple[str, ...] = Field((), description="user ids of staff, sellers and test accounts")
-    pattern: str = Field("^(staff|test|seller)-", description="regular expression of such user ids; empty for none")
+    pattern: str = Field("", description="regular expression of such user ids, e.g. ^staff-; empty for none")
 
 
 class OneUserDominates(RuleSettings):

@@ -83,7 +83,7 @@ def everyday_log() -> Log:
 
 @pytest.fixture(scope="module")
 def fates(spark: SparkSession) -> dict[tuple[str, str], str]:
-    rows = judged(spark, everyday_log(), DenoiseSettings())
+    rows = judged(spark, everyday_log(), DenoiseSettings(internal_user=InternalUser(pattern="^staff-")))
     found = rows.select("serp_id", "doc_id", "kind", first_reason(F.col("bits")).alias("reason"), "clicks", "purchases")
     return {
         (row.serp_id, f"{row.kind} {row.doc_id}"): f"{row.reason} {row.clicks} {row.purchases}"
@@ -125,7 +125,7 @@ def test_duplicates_and_repeats_are_told_apart(spark: SparkSession) -> None:
 
 def test_a_rule_can_be_switched_off_and_tuned(spark: SparkSession) -> None:
     settings = DenoiseSettings(
-        internal_user=InternalUser(users=("ann",), pattern=""), known_bot={"enabled": False}
+        internal_user=InternalUser(users=("ann",)), known_bot={"enabled": False}
     )  # fmt: skip
     rows = judged(spark, everyday_log(), settings).where("kind = 'impression'")
     bits = {row.serp_id: row.bits for row in rows.where("doc_id = 'a'").collect()}

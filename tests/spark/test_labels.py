@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from scipy.stats import gamma
 
 from pipelines.denoise.funnel import assert_nothing_is_lost
+from pipelines.denoise.settings import DenoiseSettings, InternalUser
 from pipelines.grade import grade
 from pipelines.human import measure_agreement, merge_judgments
 from pipelines.label import Labels, build_labels
@@ -20,6 +21,7 @@ from schemas.errors import DataQualityError
 from schemas.outputs import DENOISE_FUNNEL, LABELS, PROPENSITIES
 
 CONFIG = SimulationConfig(pages=6_000, queries=150, documents=12, seed=3)
+SETTINGS = LabelConfig(denoise=DenoiseSettings(internal_user=InternalUser(pattern="^staff-")))
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def built(log: Simulation) -> Iterator[Labels]:
         held.append(table.persist())
         return held[-1]
 
-    yield build_labels(log.impressions, log.interactions, LabelConfig(), keep=keep)
+    yield build_labels(log.impressions, log.interactions, SETTINGS, keep=keep)
     for table in held:
         table.unpersist()
 
@@ -110,7 +112,7 @@ def test_labels_do_not_depend_on_partitions_or_order(built: Labels, log: Simulat
     spark.conf.set("spark.sql.shuffle.partitions", "5")
     shown = log.impressions.repartition(7, F.rand(1)).sortWithinPartitions(F.rand(2))
     done = log.interactions.repartition(3, F.rand(3))
-    other = build_labels(shown, done, LabelConfig()).labels.toPandas()
+    other = build_labels(shown, done, SETTINGS).labels.toPandas()
     first = built.labels.toPandas()
     key = ["query_id", "doc_id"]
     pd.testing.assert_frame_equal(
