@@ -39,15 +39,11 @@ class Checked:
     counts: Mapping[str, Count]
     systems: tuple[str, ...]
     max_grade: float
+    from_behaviour: bool  # whether the labels are made from what people did
 
     def rows(self, name: str) -> DataFrame:
         """The usable rows of an input."""
         return self.tables[name].rows
-
-    @property
-    def has_log(self) -> bool:
-        """Whether labels are made from behaviour."""
-        return "impressions" in self.tables
 
     def quarantine(self) -> DataFrame:
         """Every row of every input that does not fit its contract; inputs that all fit are not read again."""
@@ -73,11 +69,13 @@ def check(inputs: Mapping[str, Input], config: Config) -> Checked:
     if config.earlier is not None and config.earlier not in systems:
         hint = did_you_mean(config.earlier, systems)
         raise InputError(f"rankings has no system {config.earlier!r}, which earlier names", hint=hint)
+    from_behaviour = "impressions" in groups or config.labels_of is not None
     return Checked(
         tables,
         counts,
         systems=systems,
-        max_grade=_top(groups["judgments"]) if "judgments" in groups and "impressions" not in groups else TOP_GRADE,
+        max_grade=TOP_GRADE if from_behaviour else _top(groups["judgments"]),
+        from_behaviour=from_behaviour,
     )
 
 

@@ -75,11 +75,9 @@ class Inputs(Section):
     decisions: Source | None = Field(None, description="Routing and gating decisions, for the metrics of them.")
 
     @model_validator(mode="after")
-    def _enough(self) -> Inputs:
+    def _whole_log(self) -> Inputs:
         if (self.impressions is None) != (self.interactions is None):
             raise ValueError("a log needs both impressions and interactions")
-        if self.impressions is None and (self.rankings is None or self.judgments is None):
-            raise ValueError("give rankings and judgments, or a log (impressions and interactions), or all of them")
         return self
 
 
@@ -131,6 +129,10 @@ class Config(Section):
         description="What a number means at the edges.",
     )
     labels: LabelConfig = Field(LabelConfig(), description="How a log becomes labels.")
+    labels_of: str | None = Field(
+        None,
+        description="A date or a run whose published labels are used; no log and no judgments are read then.",
+    )
     warehouse: str = Field("warehouse", description="Where results are published: a folder or a URI.")
     max_rejected: float = Field(
         0.05, ge=0, le=1, description="Largest share of an input's rows that may be unusable before the run stops."
@@ -180,6 +182,15 @@ class Config(Section):
                     raise ValueError(f"the metric {spec.name} needs {where}, which is not set")
         return self
 
+    @model_validator(mode="after")
+    def _something_to_judge_by(self) -> Config:
+        given = self.inputs
+        if self.labels_of is not None and given.rankings is None:
+            raise ValueError("labels_of needs inputs.rankings, the lists to evaluate")
+        if self.labels_of is None and given.impressions is None and (given.rankings is None or given.judgments is None):
+            raise ValueError("inputs needs rankings and judgments, or a log: impressions and interactions")
+        return self
+
     @property
     def specs(self) -> tuple[Spec, ...]:
         return parse_all(self.metrics)
@@ -192,7 +203,8 @@ class Config(Section):
     def sources(self) -> dict[str, Source]:
         """The inputs that are configured, by the name of their contract."""
         given = {name: getattr(self.inputs, name, None) for name in INPUTS}
-        return {name: source for name, source in given.items() if source is not None}
+        unread = ("impressions", "interactions", "judgments") if self.labels_of is not None else ()
+        return {name: source for name, source in given.items() if source is not None and name not in unread}
 
     def only_log(self) -> Config:
         """This configuration with nothing to read but the log and the judgments that correct it."""

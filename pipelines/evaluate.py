@@ -17,10 +17,10 @@ from pipelines.check import Checked, check
 from pipelines.complaints import input_errors
 from pipelines.config import Config
 from pipelines.coverage import coverage
-from pipelines.labelling import Labelled, labelled
+from pipelines.labelling import Labelled, earlier_labels, labelled
 from pipelines.publish import Attempt
 from pipelines.read import Input, read
-from pipelines.runs import Manifest, code_version, committed, digest, run_key
+from pipelines.runs import Manifest, code_version, committed, digest, labels_run, read_table, run_key
 from pipelines.score import Evidence, score
 from pipelines.storage import Storage
 from schemas.errors import ConfigurationError, DataQualityError, InputError
@@ -61,7 +61,9 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
     storage = Storage(config.warehouse)
     with stages.stage("read"):
         inputs = {name: read(spark, name, source, date) for name, source in config.sources().items()}
-        key = run_key(date, config.settings(), {name: source.digest for name, source in inputs.items()})
+        digests = {name: source.digest for name, source in inputs.items()}
+        found = None if config.labels_of is None else labels_run(storage, config.labels_of)
+        key = run_key(date, config.settings(), digests if found is None else digests | {"labels": found})
     done = [manifest for manifest in committed(storage, date=date.isoformat()) if manifest.key == key]
     if done and not force:
         return Outcome(done[0], found_done=True)
@@ -74,9 +76,10 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
                 raise InputError("there are no systems to evaluate: the log does not name them", hint=hint)
             conventions = resolved(config.conventions, checked)
         with stages.stage("label"):
-            made = stack.enter_context(labelled(attempt, checked, config.labels)) if checked.has_log else None
+            made = stack.enter_context(_labels(spark, attempt, checked, config, found))
             attempt.write("quarantine", quarantined(checked, made))
-            rankings = checked.rows("rankings") if made is None or "rankings" in checked.tables else made.rankings
+            logged = None if made is None else made.rankings
+            rankings = checked.rows("rankings") if "rankings" in checked.tables or logged is None else logged
         with stages.stage("score"):
             listed = [spec for spec in config.specs if spec.metric.scope != "system"]
             query_metrics = attempt.write(
@@ -145,9 +148,24 @@ def label(spark: SparkSession, config: Config, date: dt.date, *, force: bool = F
     return Outcome(manifest, found_done=False)
 
 
+@contextmanager
+def _labels(
+    spark: SparkSession, attempt: Attempt, checked: Checked, config: Config, run: str | None
+) -> Iterator[Labelled | None]:
+    """Labels of an earlier run, or made from the log, or none where people's judgments are all there is."""
+    if run is not None:
+        yield earlier_labels(read_table(spark, config.warehouse, "labels", run=run), config.labels, run)
+    elif checked.from_behaviour:
+        with labelled(attempt, checked, config.labels) as made:
+            yield made
+    else:
+        yield None
+
+
 def quarantined(checked: Checked, made: Labelled | None) -> DataFrame:
     """What could not be used: rows that break their contract, and events on what was never shown."""
-    return checked.quarantine() if made is None else checked.quarantine().unionByName(made.quarantine)
+    lost = None if made is None else made.quarantine
+    return checked.quarantine() if lost is None else checked.quarantine().unionByName(lost)
 
 
 def evidence(checked: Checked, config: Config, made: Labelled | None) -> Evidence:
@@ -160,7 +178,7 @@ def evidence(checked: Checked, config: Config, made: Labelled | None) -> Evidenc
 def resolved(conventions: Conventions, checked: Checked) -> Conventions:
     """The conventions with what depends on the data filled in, as they are stored with the numbers."""
     # Labels from behaviour have holes where the serving ranker buried documents: those are left out, not counted as 0.
-    usual = "cut_then_condense" if checked.has_log else "zero"
+    usual = "cut_then_condense" if checked.from_behaviour else "zero"
     unjudged = usual if conventions.unjudged == "auto" else conventions.unjudged
     top = conventions.max_grade or (checked.max_grade if checked.max_grade > 0 else None)
     return conventions.model_copy(update={"unjudged": unjudged, "max_grade": top})

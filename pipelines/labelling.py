@@ -22,8 +22,8 @@ class Labelled:
     """The published labels as scoring wants them, the lists of the logged systems, and what to tell people."""
 
     judgments: DataFrame  # query_id, doc_id, grade
-    rankings: DataFrame
-    quarantine: DataFrame
+    rankings: DataFrame | None
+    quarantine: DataFrame | None
     facts: dict[str, Any]
 
 
@@ -48,6 +48,11 @@ def labelled(attempt: Attempt, checked: Checked, config: LabelConfig) -> Iterato
     finally:
         for table in held:
             table.unpersist()
+
+
+def earlier_labels(labels: DataFrame, config: LabelConfig, run: str) -> Labelled:
+    """The labels of a run that is already published."""
+    return Labelled(scorable(labels, config), None, None, {"from_run": run})
 
 
 def scorable(labels: DataFrame, config: LabelConfig) -> DataFrame:

@@ -100,6 +100,15 @@ def live(manifests: Iterable[Manifest]) -> list[Manifest]:
     return sorted(newest.values(), key=lambda manifest: manifest.dt, reverse=True)
 
 
+def labels_run(storage: Storage, wanted: str) -> str:
+    """The newest committed run of that name or date that has labels."""
+    found = [m for m in committed(storage) if wanted in (m.run, m.dt) and "labels" in m.tables]
+    if not found:
+        hint = "`assay label` makes labels, `assay runs` lists the runs"
+        raise InputError(f"no run or date {wanted!r} has labels", where="labels_of", hint=hint)
+    return found[0].run
+
+
 def read_table(
     spark: SparkSession, warehouse: str, name: str, *, date: str | None = None, run: str | None = None
 ) -> DataFrame:
