@@ -62,8 +62,8 @@ def measure(spark: SparkSession, impressions: int) -> str:
         theirs = time.monotonic() - start
     driver = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return (
-        f"{rows:,} impressions: {ours:.1f} s, {rows / ours:,.0f} rows/s; DuckDB's join and aggregate alone {theirs:.1f} s, "
-        f"ratio {ours / theirs:.1f}; Python driver {driver:,.0f} MB"
+        f"{rows:,} impressions: {ours:.1f} s, {rows / ours:,.0f} rows/s; DuckDB's join and aggregate alone "
+        f"{theirs:.1f} s, ratio {ours / theirs:.1f}; Python driver {driver:,.0f} MB"
     )
 
 

@@ -15,6 +15,7 @@ from pipelines.grade import grade
 from pipelines.human import measure_agreement, merge_judgments
 from pipelines.label import Labels, build_labels
 from pipelines.label_config import GradeSettings, HumanSettings, LabelConfig
+from pipelines.propensity.settings import EstimatorName, PropensitySettings
 from pipelines.simulate import Simulation, simulate
 from pipelines.simulation.config import Dirt, SimulationConfig
 from schemas.errors import DataQualityError
@@ -190,3 +191,17 @@ def test_human_judgments_replace_behaviour_and_are_compared_with_it(built: Label
     assert agreement is not None
     assert (agreement.pairs, agreement.equal, agreement.weighted_kappa) == (200, 1.0, 1.0)
     judged.unpersist()
+
+
+@pytest.mark.parametrize("estimator", ["ubm", "sdbn"])
+def test_session_models_run_on_logs_with_contexts(spark: SparkSession, estimator: EstimatorName) -> None:
+    people = SimulationConfig(
+        pages=1_500, queries=20, documents=12, examination={"phone": 1.4, "desktop": 0.7}, dirt=Dirt.none()
+    )
+    log = simulate(spark, people)
+    propensity = PropensitySettings(estimator=estimator, jackknife=False)
+    built = build_labels(log.impressions, log.interactions, LabelConfig(contexts=("device",), propensity=propensity))
+    curves = {(row.context, row.position): row.propensity for row in built.propensities.collect()}
+    assert {context for context, _ in curves} == {"all", "device=phone", "device=desktop"}
+    assert curves["all", 1] == pytest.approx(1.0)
+    assert built.labels.where("grade IS NOT NULL").count() > 100
