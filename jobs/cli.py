@@ -11,6 +11,10 @@ import click
 
 COMMANDS = {
     "evaluate": ("jobs.evaluate", "Score systems against labels and publish the result."),
+    "label": ("jobs.label", "Make labels from a log and publish them alone."),
+    "explain": ("jobs.explain", "Tell why a document has its grade, number by number."),
+    "propensity": ("jobs.propensity", "Draw how the chance of being looked at falls with the position."),
+    "simulate": ("jobs.simulate", "Draw a search log whose truth is known."),
     "compare": ("jobs.compare", "Compare two published runs by query."),
     "power": ("jobs.power", "Say how many queries a difference needs to be seen."),
     "runs": ("jobs.runs", "List the committed runs, newest first."),

@@ -18,6 +18,7 @@ from schemas.inputs import INPUTS
 from schemas.outputs import QUARANTINE
 from schemas.table import Column, Table
 
+TOP_GRADE = 3.0  # of labels made from behaviour
 MOST_GROUPS = 1000  # reasons and systems of one input; their counts are all that reaches the driver
 
 
@@ -38,6 +39,7 @@ class Checked:
     counts: Mapping[str, Count]
     systems: tuple[str, ...]
     max_grade: float
+    from_behaviour: bool  # whether the labels are made from what people did
 
     def rows(self, name: str) -> DataFrame:
         """The usable rows of an input."""
@@ -61,16 +63,24 @@ def check(inputs: Mapping[str, Input], config: Config) -> Checked:
     counts = {name: _count(found) for name, found in groups.items()}
     for name, count in counts.items():
         _believe(name, count, inputs[name], config.max_rejected)
-    systems = tuple(sorted(group["system"] for group in groups["rankings"] if group["reason"] is None))
+    served = groups["rankings" if "rankings" in groups else "impressions"]
+    named = {group["system"] for group in served if group["reason"] is None}
+    systems = tuple(sorted(system for system in named if system is not None))
     if config.earlier is not None and config.earlier not in systems:
         hint = did_you_mean(config.earlier, systems)
         raise InputError(f"rankings has no system {config.earlier!r}, which earlier names", hint=hint)
+    from_behaviour = "impressions" in groups or config.labels_of is not None
     return Checked(
         tables,
         counts,
         systems=systems,
-        max_grade=max(group["top"] for group in groups["judgments"] if group["reason"] is None),
+        max_grade=TOP_GRADE if from_behaviour else _top(groups["judgments"]),
+        from_behaviour=from_behaviour,
     )
+
+
+def _top(groups: list[Row]) -> float:
+    return max(float(group["top"]) for group in groups if group["reason"] is None)
 
 
 def contract(name: str, config: Config) -> Table:
@@ -82,6 +92,8 @@ def contract(name: str, config: Config) -> Table:
         )
     if name == "judgments" and config.statistics.label_draws:
         return table.plus([Column("grade_sd", "double", "uncertainty of the grade", nullable=True, minimum=0)])
+    if name == "impressions":
+        return table.plus(Column(context, "string", "a context", nullable=True) for context in config.labels.contexts)
     added = config.query_columns if name == "queries" else ()
     return table.plus(Column(column, "string", "a segment", nullable=True) for column in added)
 

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from pipelines.config_statistics import BANDS, Bands, Compare, Condition, MetricName, Statistics
 from pipelines.formats import formats
+from pipelines.label_config import LabelConfig
 from pipelines.section import Section
 from schemas.errors import did_you_mean
 from schemas.inputs import INPUTS
@@ -58,11 +59,23 @@ class Source(Section):
 class Inputs(Section):
     """The tables to read; each has its contract in the table reference."""
 
-    rankings: Source = Field(description="The ranked lists to evaluate.")
-    judgments: Source = Field(description="The labels to evaluate them by.")
+    rankings: Source | None = Field(
+        None, description="The ranked lists to evaluate; without them, the systems of the log are."
+    )
+    judgments: Source | None = Field(
+        None, description="Human labels; without a log, what lists are evaluated by, with one, what outweighs it."
+    )
+    impressions: Source | None = Field(None, description="The log: what was shown. Labels are made from it.")
+    interactions: Source | None = Field(None, description="The log: what was done with it.")
     queries: Source | None = Field(None, description="The queries, with their weights and segment columns.")
     documents: Source | None = Field(None, description="The catalogue, for metrics of diversity and novelty.")
     decisions: Source | None = Field(None, description="Routing and gating decisions, for the metrics of them.")
+
+    @model_validator(mode="after")
+    def _whole_log(self) -> Inputs:
+        if (self.impressions is None) != (self.interactions is None):
+            raise ValueError("a log needs both impressions and interactions")
+        return self
 
 
 class Spark(Section):
@@ -109,6 +122,11 @@ class Config(Section):
     conventions: Conventions = Field(
         Conventions(),
         description="What a number means at the edges.",
+    )
+    labels: LabelConfig = Field(LabelConfig(), description="How a log becomes labels.")
+    labels_of: str | None = Field(
+        None,
+        description="A date or a run whose published labels are used; no log and no judgments are read then.",
     )
     warehouse: str = Field("warehouse", description="Where results are published: a folder or a URI.")
     max_rejected: float = Field(
@@ -192,6 +210,15 @@ class Config(Section):
                     raise ValueError(f"the metric {spec.name} needs {where}, which is not set")
         return self
 
+    @model_validator(mode="after")
+    def _something_to_judge_by(self) -> Config:
+        given = self.inputs
+        if self.labels_of is not None and given.rankings is None:
+            raise ValueError("labels_of needs inputs.rankings, the lists to evaluate")
+        if self.labels_of is None and given.impressions is None and (given.rankings is None or given.judgments is None):
+            raise ValueError("inputs needs rankings and judgments, or a log: impressions and interactions")
+        return self
+
     @property
     def specs(self) -> tuple[Spec, ...]:
         return parse_all(self.metrics)
@@ -211,7 +238,14 @@ class Config(Section):
     def sources(self) -> dict[str, Source]:
         """The inputs that are configured, by the name of their contract."""
         given = {name: getattr(self.inputs, name, None) for name in INPUTS}
-        return {name: source for name, source in given.items() if source is not None}
+        unread = ("impressions", "interactions", "judgments") if self.labels_of is not None else ()
+        return {name: source for name, source in given.items() if source is not None and name not in unread}
+
+    def only_log(self) -> Config:
+        """This configuration with nothing to read but the log and the judgments that correct it."""
+        kept = {"impressions", "interactions", "judgments"}
+        inputs = self.inputs.model_copy(update={name: None for name in Inputs.model_fields if name not in kept})
+        return self.model_copy(update={"inputs": inputs, "segments": (), "earlier": None})
 
     def settings(self) -> dict[str, Any]:
         """What decides the numbers: everything but where the work is done and where results go."""

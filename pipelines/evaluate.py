@@ -6,7 +6,7 @@ import datetime as dt
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,12 +17,13 @@ from pipelines.complaints import input_errors
 from pipelines.conclude import Scored, conclude
 from pipelines.config import Config
 from pipelines.coverage import coverage
+from pipelines.labelling import Labelled, earlier_labels, labelled
 from pipelines.publish import Attempt
 from pipelines.read import Input, read
-from pipelines.runs import Manifest, code_version, committed, digest, run_key
+from pipelines.runs import Manifest, code_version, committed, digest, labels_run, read_table, run_key
 from pipelines.score import Evidence, score
 from pipelines.storage import Storage
-from schemas.errors import DataQualityError
+from schemas.errors import ConfigurationError, DataQualityError, InputError
 from udfs.conventions import Conventions
 from udfs.registry import Spec
 
@@ -61,30 +62,40 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
     storage = Storage(config.warehouse)
     with stages.stage("read"):
         inputs = {name: read(spark, name, source, date) for name, source in config.sources().items()}
-        key = run_key(date, config.settings(), {name: source.digest for name, source in inputs.items()})
+        digests = {name: source.digest for name, source in inputs.items()}
+        found = None if config.labels_of is None else labels_run(storage, config.labels_of)
+        key = run_key(date, config.settings(), digests if found is None else digests | {"labels": found})
     done = [manifest for manifest in committed(storage, date=date.isoformat()) if manifest.key == key]
     if done and not force:
         return Outcome(done[0], found_done=True)
 
-    with Attempt(storage, date, key) as attempt, input_errors("while evaluating"):
+    with Attempt(storage, date, key) as attempt, input_errors("while evaluating"), ExitStack() as stack:
         with stages.stage("check"):
             checked = check(inputs, config)
+            if not checked.systems:
+                hint = "give rankings, or the column system of impressions"
+                raise InputError("there are no systems to evaluate: the log does not name them", hint=hint)
             conventions = resolved(config.conventions, checked)
-            attempt.write("quarantine", checked.quarantine())
+        with stages.stage("label"):
+            made = stack.enter_context(_labels(spark, attempt, checked, config, found))
+            attempt.write("quarantine", quarantined(checked, made))
+            logged = None if made is None else made.rankings
+            rankings = checked.rows("rankings") if "rankings" in checked.tables or logged is None else logged
         with stages.stage("score"):
-            rescore = scorer(checked, config, conventions)
-            query_metrics = attempt.write("query_metrics", rescore(checked.rows("judgments")))
+            facts = evidence(checked, config, made)
+            rescore = scorer(rankings, facts, checked, config, conventions)
+            query_metrics = attempt.write("query_metrics", rescore(facts.labels))
             refuse(query_metrics, conventions)
         with stages.stage("conclude"):
             scored = Scored(
                 query_metrics,
-                checked.rows("rankings"),
-                checked.rows("judgments"),
+                rankings,
+                facts.labels,
                 systems=checked.systems,
                 specs=of_lists(config),
                 conventions=conventions,
                 rescore=rescore,
-                beside=of_systems(checked, config, conventions),
+                beside=of_systems(rankings, checked, config, conventions),
             )
             conclusions = conclude(attempt, scored, config)
         manifest = attempt.commit(
@@ -98,6 +109,7 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
             conventions=conventions.model_dump(),
             gate=[verdict.model_dump() for verdict in conclusions.verdicts],
             readings=[asdict(reading) for reading in conclusions.readings],
+            labels={} if made is None else made.facts,
         )
     return Outcome(manifest, found_done=False)
 
@@ -107,21 +119,23 @@ def of_lists(config: Config) -> list[Spec]:
     return [spec for spec in config.specs if spec.metric.scope != "system"]
 
 
-def of_systems(checked: Checked, config: Config, conventions: Conventions) -> DataFrame | None:
+def of_systems(rankings: DataFrame, checked: Checked, config: Config, conventions: Conventions) -> DataFrame | None:
     """The averages of metrics that have one value for a whole system; None where there are none."""
     whole = [spec for spec in config.specs if spec.metric.scope == "system"]
     if not whole:
         return None
-    return coverage(checked.rows("rankings"), checked.rows("documents"), specs=whole, conventions=conventions)
+    return coverage(rankings, checked.rows("documents"), specs=whole, conventions=conventions)
 
 
-def scorer(checked: Checked, config: Config, conventions: Conventions) -> Callable[[DataFrame], DataFrame]:
+def scorer(
+    rankings: DataFrame, facts: Evidence, checked: Checked, config: Config, conventions: Conventions
+) -> Callable[[DataFrame], DataFrame]:
     """The function from labels to query metrics."""
 
     def scored(labels: DataFrame) -> DataFrame:
         return score(
-            checked.rows("rankings"),
-            replace(evidence(checked, config), labels=labels),
+            rankings,
+            replace(facts, labels=labels),
             systems=checked.systems,
             segments=config.query_columns,
             specs=of_lists(config),
@@ -131,15 +145,71 @@ def scorer(checked: Checked, config: Config, conventions: Conventions) -> Callab
     return scored
 
 
-def evidence(checked: Checked, config: Config) -> Evidence:
+def label(spark: SparkSession, config: Config, date: dt.date, *, force: bool = False) -> Outcome:
+    """Make the labels of the configured log for `date` and publish them, without evaluating anything."""
+    if config.inputs.impressions is None:
+        hint = "give inputs.impressions and inputs.interactions"
+        raise ConfigurationError("there is no log to make labels from", where="inputs", hint=hint)
+    log = config.only_log()
+    stages = Stages()
+    storage = Storage(log.warehouse)
+    with stages.stage("read"):
+        inputs = {name: read(spark, name, source, date) for name, source in log.sources().items()}
+        key = run_key(date, {"labels alone": log.settings()}, {name: i.digest for name, i in inputs.items()})
+    done = [manifest for manifest in committed(storage, date=date.isoformat()) if manifest.key == key]
+    if done and not force:
+        return Outcome(done[0], found_done=True)
+    with Attempt(storage, date, key) as attempt, input_errors("while labelling"):
+        with stages.stage("check"):
+            checked = check(inputs, log)
+        with stages.stage("label"), labelled(attempt, checked, log.labels) as made:
+            attempt.write("quarantine", quarantined(checked, made))
+        manifest = attempt.commit(
+            seconds=stages.seconds,
+            config=log.published(),
+            config_hash=digest(log.settings())[:12],
+            code=code_version(),
+            spark=spark.version,
+            inputs={name: _record(inputs[name], checked, name) for name in inputs},
+            systems=checked.systems,
+            conventions={},
+            labels=made.facts,
+        )
+    return Outcome(manifest, found_done=False)
+
+
+@contextmanager
+def _labels(
+    spark: SparkSession, attempt: Attempt, checked: Checked, config: Config, run: str | None
+) -> Iterator[Labelled | None]:
+    """Labels of an earlier run, or made from the log, or none where people's judgments are all there is."""
+    if run is not None:
+        yield earlier_labels(read_table(spark, config.warehouse, "labels", run=run), config.labels, run)
+    elif checked.from_behaviour:
+        with labelled(attempt, checked, config.labels) as made:
+            yield made
+    else:
+        yield None
+
+
+def quarantined(checked: Checked, made: Labelled | None) -> DataFrame:
+    """What could not be used: rows that break their contract, and events on what was never shown."""
+    lost = None if made is None else made.quarantine
+    return checked.quarantine() if lost is None else checked.quarantine().unionByName(lost)
+
+
+def evidence(checked: Checked, config: Config, made: Labelled | None) -> Evidence:
     """The tables that lists are scored by, as far as they are configured."""
     given = {name: checked.rows(name) for name in ("queries", "documents", "decisions") if name in checked.tables}
-    return Evidence(checked.rows("judgments"), **given, earlier=config.earlier)
+    labels = checked.rows("judgments") if made is None else made.judgments
+    return Evidence(labels, **given, earlier=config.earlier)
 
 
 def resolved(conventions: Conventions, checked: Checked) -> Conventions:
     """The conventions with what depends on the data filled in, as they are stored with the numbers."""
-    unjudged = "zero" if conventions.unjudged == "auto" else conventions.unjudged
+    # Labels from behaviour have holes where the serving ranker buried documents: those are left out, not counted as 0.
+    usual = "cut_then_condense" if checked.from_behaviour else "zero"
+    unjudged = usual if conventions.unjudged == "auto" else conventions.unjudged
     top = conventions.max_grade or (checked.max_grade if checked.max_grade > 0 else None)
     return conventions.model_copy(update={"unjudged": unjudged, "max_grade": top})
 

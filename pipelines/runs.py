@@ -43,6 +43,7 @@ class Manifest(BaseModel):
     tables: Mapping[str, TableRecord]
     gate: tuple[Mapping[str, Any], ...] = ()
     readings: tuple[Mapping[str, Any], ...] = ()
+    labels: Mapping[str, Any] = {}  # how a log became labels: counts and verdicts
 
 
 class TableRecord(BaseModel):
@@ -101,12 +102,22 @@ def live(manifests: Iterable[Manifest]) -> list[Manifest]:
     return sorted(newest.values(), key=lambda manifest: manifest.dt, reverse=True)
 
 
+def labels_run(storage: Storage, wanted: str) -> str:
+    """The newest committed run of that name or date that has labels."""
+    found = [m for m in committed(storage) if wanted in (m.run, m.dt) and "labels" in m.tables]
+    if not found:
+        hint = "`assay label` makes labels, `assay runs` lists the runs"
+        raise InputError(f"no run or date {wanted!r} has labels", where="labels_of", hint=hint)
+    return found[0].run
+
+
 def read_table(
     spark: SparkSession, warehouse: str, name: str, *, date: str | None = None, run: str | None = None
 ) -> DataFrame:
     """A published table with its `dt` and `run`: the live run of every date, of one, or the run asked for."""
     storage = Storage(warehouse)
-    manifests = committed(storage, date=date)
+    # A run that only made labels does not stand in the way of what others published.
+    manifests = [m for m in committed(storage, date=date) if run or not m.labels or name in m.tables]
     chosen = [m for m in manifests if m.run == run] if run else live(manifests)
     if not chosen:
         what = f"run {run}" if run else f"run of {date}" if date else "run"

@@ -1,6 +1,6 @@
 """The tables that Assay publishes. Each also carries `dt` and `run`, its partition columns."""
 
-from schemas.inputs import QUERY_ID, SYSTEM
+from schemas.inputs import DOC_ID, QUERY_ID, SYSTEM
 from schemas.table import Column, Table
 
 
@@ -118,4 +118,74 @@ QUARANTINE = Table(
     ),
 )
 
-OUTPUTS = {table.name: table for table in (QUERY_METRICS, SEGMENT_METRICS, COMPARISONS, QUERY_CHANGES, QUARANTINE)}
+LABELS = Table(
+    "labels",
+    "one query–document label",
+    (
+        QUERY_ID,
+        DOC_ID,
+        Column("grade", "int", "0–3; null where there is too little evidence", nullable=True, minimum=0, maximum=3),
+        Column("relevance", "double", "clicks per examination, shrunk to the query's rate", nullable=True, minimum=0),
+        Column("relevance_low", "double", "5 % bound of the relevance", nullable=True, minimum=0),
+        Column("relevance_high", "double", "95 % bound of the relevance", nullable=True, minimum=0),
+        Column("impressions", "bigint", "times that the pair was shown", minimum=0),
+        Column("examinations", "double", "impressions, each counted by the chance that it was looked at", minimum=0),
+        Column("clicks", "bigint", "clicks that count", minimum=0),
+        Column("carts", "bigint", "carts that count", minimum=0),
+        Column("purchases", "bigint", "purchases that count", minimum=0),
+        Column("users", "bigint", "people who were shown the pair", minimum=0),
+        Column("positions", "int", "different positions at which it was shown", minimum=0),
+        Column("lift_click", "double", "relevance over the query's rate", nullable=True, minimum=0),
+        Column("lift_cart", "double", "the same for carts", nullable=True, minimum=0),
+        Column("lift_purchase", "double", "the same for purchases", nullable=True, minimum=0),
+        Column("ctr", "double", "clicks per impression, uncorrected, for contrast", nullable=True, minimum=0),
+        Column("source", "string", "who says so", choices=("behaviour", "human")),
+        Column("reason", "string", "what decided the grade"),
+    ),
+    key=("query_id", "doc_id"),
+)
+
+PROPENSITIES = Table(
+    "propensities",
+    "one context and position",
+    (
+        Column("context", "string", "the context columns and their values; `all` for the pooled curve"),
+        Column("position", "int", "the slot on the page, counted from 1", minimum=1),
+        Column("propensity", "double", "the chance of being looked at, relative to position 1", minimum=0),
+        Column("low", "double", "2.5 % bound", nullable=True),
+        Column("high", "double", "97.5 % bound", nullable=True),
+        Column("impressions", "bigint", "impressions at the position", minimum=0),
+        Column("clicks", "bigint", "clicks at the position", minimum=0),
+        Column("estimator", "string", "how it was found; `assumed` where the log could not say"),
+    ),
+    key=("context", "position"),
+)
+
+DENOISE_FUNNEL = Table(
+    "denoise_funnel",
+    "one denoise rule",
+    (
+        Column("rule", "string", "the rule"),
+        Column("impressions_dropped", "bigint", "impressions that failed it", minimum=0),
+        Column("clicks_dropped", "bigint", "clicks that failed it", minimum=0),
+        Column("carts_dropped", "bigint", "carts that failed it", minimum=0),
+        Column("purchases_dropped", "bigint", "purchases that failed it", minimum=0),
+        Column("users_touched", "bigint", "users with a row that failed it", minimum=0),
+        Column("only_this_rule", "bigint", "rows that failed no other rule", minimum=0),
+    ),
+    key=("rule",),
+)
+
+OUTPUTS = {
+    table.name: table
+    for table in (
+        QUERY_METRICS,
+        SEGMENT_METRICS,
+        COMPARISONS,
+        QUERY_CHANGES,
+        LABELS,
+        PROPENSITIES,
+        DENOISE_FUNNEL,
+        QUARANTINE,
+    )
+}

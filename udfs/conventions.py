@@ -19,7 +19,8 @@ class Conventions(BaseModel):
     unjudged: Literal["auto", "zero", "condense", "cut_then_condense"] = Field(
         default="auto",
         description="A ranked document without a label: gain 0 (`zero`), taken out before the cut at k (`condense`) "
-        "or after it (`cut_then_condense`, nothing moves up from below k). `auto` is `zero` for human judgments.",
+        "or after it (`cut_then_condense`, nothing moves up from below k). `auto` is `zero` for human judgments "
+        "and `cut_then_condense` for labels from behaviour.",
     )
     ties: Literal["doc_id_desc", "doc_id_asc", "error"] = Field(
         default="doc_id_desc", description="Documents at equal score or rank: by doc_id, or the run stops."

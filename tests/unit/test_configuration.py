@@ -31,6 +31,7 @@ def test_base_is_under_profile_is_under_set(tmp_path: Path) -> None:
     assert loaded.config.metrics == ("recall@5",)
     assert loaded.config.warehouse == "from profile"
     assert loaded.config.max_rejected == 0.3
+    assert loaded.config.inputs.rankings is not None
     assert loaded.config.inputs.rankings.format == "csv"
     assert loaded.config.inputs.rankings.path == "r"
     assert loaded.origin("metrics") == str(tmp_path / "base.yaml")

@@ -1,0 +1,87 @@
+"""How fast a log becomes labels as it grows, and how that compares with one join and one aggregate in DuckDB.
+
+python -m benchmarks.label_scale --impressions 1000000 10000000 50000000
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import duckdb
+from pyspark.sql import DataFrame, SparkSession
+
+from jobs.session import session
+from pipelines.config import Spark
+from pipelines.label import build_labels
+from pipelines.label_config import LabelConfig
+from pipelines.simulate import simulate
+from pipelines.simulation.config import SimulationConfig
+
+SHOWN = 10
+AGGREGATE = """
+    SELECT query_id, i.doc_id, position, count(*) AS impressions, count(c.doc_id) AS clicks
+    FROM read_parquet('{folder}/impressions/*.parquet') i
+    LEFT JOIN (SELECT DISTINCT serp_id, doc_id FROM read_parquet('{folder}/interactions/*.parquet')
+               WHERE kind = 'click') c ON c.serp_id = i.serp_id AND c.doc_id = i.doc_id
+    GROUP BY ALL
+"""
+
+
+def main() -> None:
+    """Measure every size in a session of its own and print one line each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--impressions", type=int, nargs="+", default=[1_000_000, 10_000_000])
+    parser.add_argument("--memory", default="3g")
+    given = parser.parse_args()
+    for impressions in given.impressions:
+        settings = {
+            "spark.driver.memory": given.memory,
+            "spark.sql.shuffle.partitions": str(8 + impressions // 500_000),
+        }
+        with session(Spark(master="local[2]", settings=settings), "assay benchmark labels") as spark:
+            print(measure(spark, impressions), flush=True)
+
+
+def measure(spark: SparkSession, impressions: int) -> str:
+    """Rows per second from files to published labels, and the ratio to DuckDB's part of the work."""
+    with tempfile.TemporaryDirectory() as folder:
+        queries = max(1_000, impressions // 2_000)
+        log = simulate(spark, SimulationConfig(pages=impressions // SHOWN, queries=queries))
+        log.impressions.write.parquet(f"{folder}/impressions")
+        log.interactions.write.parquet(f"{folder}/interactions")
+        start = time.monotonic()
+        rows = _label(spark, Path(folder))
+        ours = time.monotonic() - start
+        start = time.monotonic()
+        with duckdb.connect(config={"threads": 2}) as connection:
+            connection.execute(f"CREATE TABLE counts AS {AGGREGATE.format(folder=folder)}")
+        theirs = time.monotonic() - start
+    driver = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return (
+        f"{rows:,} impressions: {ours:.1f} s, {rows / ours:,.0f} rows/s; DuckDB's join and aggregate alone "
+        f"{theirs:.1f} s, ratio {ours / theirs:.1f}; Python driver {driver:,.0f} MB"
+    )
+
+
+def _label(spark: SparkSession, folder: Path) -> int:
+    held: list[DataFrame] = []
+
+    def keep(table: DataFrame) -> DataFrame:
+        held.append(table.persist())
+        return held[-1]
+
+    impressions = spark.read.parquet(str(folder / "impressions"))
+    built = build_labels(impressions, spark.read.parquet(str(folder / "interactions")), LabelConfig(), keep=keep)
+    for name in ("labels", "propensities", "denoise_funnel"):
+        getattr(built, name).write.parquet(str(folder / name))
+    for table in held:
+        table.unpersist()
+    return impressions.count()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Labels against a truth that is known: which system do they call better, and is it?
+
+    python -m benchmarks.labels --pages 400000 --seeds 4
+
+Draws logs, builds labels with the real stages, scores every system with them by the rule for labels that have holes,
+and prints the differences from production beside those by the true grades and by naive click rates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.session import session
+from pipelines.config import Spark
+from pipelines.denoise.settings import DenoiseSettings, InternalUser
+from pipelines.label import Labels, build_labels
+from pipelines.label_config import LabelConfig
+from pipelines.score import Evidence, score
+from pipelines.simulate import Simulation, simulate
+from pipelines.simulation.config import SimulationConfig
+from udfs.conventions import Conventions
+from udfs.registry import parse_all
+
+PRODUCTION = "production"
+JUDGED = 0.7  # share of the top ten that must be judged for both systems
+SETTINGS = LabelConfig(denoise=DenoiseSettings(internal_user=InternalUser(pattern="^staff-")))
+METRIC = {"exp2": "ndcg@10", "linear": "ndcg(gain=linear)@10"}
+
+
+def main() -> None:
+    """Run the comparison and print it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pages", type=int, default=40_000)
+    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--memory", default="3g")
+    parser.add_argument("--depth", type=int, default=20, help="documents in every ranking")
+    given = parser.parse_args()
+    settings = {"spark.driver.memory": given.memory, "spark.sql.shuffle.partitions": "8"}
+    with session(Spark(master="local[2]", settings=settings), "assay benchmark labels") as spark:
+        tables = [
+            run(spark, seed, given.pages, given.depth)
+            for seed in range(given.first_seed, given.first_seed + given.seeds)
+        ]
+    print(f"\nmean of {given.seeds} seeds, {given.pages:,} pages, rankings {given.depth} deep")
+    print(pd.concat(tables).groupby(level=0).mean().round(4).to_string())
+
+
+def run(spark: SparkSession, seed: int, pages: int, depth: int) -> pd.DataFrame:
+    """One log: per system the true difference from production, and what the labels say."""
+    config = SimulationConfig(seed=seed, pages=pages)
+    with tempfile.TemporaryDirectory() as folder:
+        log = _stored(spark, simulate(spark, config), Path(folder))
+        start = time.monotonic()
+        held: list[DataFrame] = []
+
+        def keep(table: DataFrame) -> DataFrame:
+            held.append(table.persist())
+            return held[-1]
+
+        built = build_labels(log.impressions, log.interactions, SETTINGS, keep=keep)
+        labels = keep(built.labels)
+        labels.count()
+        seconds = time.monotonic() - start
+        impressions = log.impressions.count()
+        curve = np.array([row.propensity for row in built.propensities.orderBy("position").collect()])
+        error = float(np.mean(np.abs(curve * np.arange(1, curve.size + 1) - 1)))
+        print(
+            f"seed {seed}: {impressions:,} impressions, {impressions / seconds:,.0f} rows/s to labels; "
+            f"propensity error {error:.3f}; rank correlation with the true grade: {_correlations(log, built)}",
+            flush=True,
+        )
+        table = _compare(log, labels, depth)
+        for part in held:
+            part.unpersist()
+    print(table.round(4).to_string(), flush=True)
+    return table
+
+
+def _stored(spark: SparkSession, log: Simulation, folder: Path) -> Simulation:
+    """The log as files, so that what is timed is labelling and not drawing."""
+    tables = {}
+    for name in ("impressions", "interactions", "rankings", "truth_grades"):
+        getattr(log, name).write.parquet(str(folder / name))
+        tables[name] = spark.read.parquet(str(folder / name))
+    return replace(log, **tables)
+
+
+def _correlations(log: Simulation, built: Labels) -> str:
+    truth = log.truth_grades.withColumnRenamed("grade", "truth")
+    judged = built.labels.where("grade IS NOT NULL").join(truth, ["query_id", "doc_id"], "inner").toPandas()
+    shown = {name: judged["truth"].corr(judged[name], method="spearman") for name in ("lift_click", "ctr")}
+    return ", ".join(f"{name} {value:.3f}" for name, value in shown.items()) + f" on {len(judged):,} pairs"
+
+
+def _compare(log: Simulation, labels: DataFrame, depth: int) -> pd.DataFrame:
+    rankings = log.rankings.where(F.col("rank") <= depth).withColumn("score", F.lit(None).cast("double"))
+    systems = sorted(row.system for row in rankings.select("system").distinct().collect())
+    pair = ("query_id", "doc_id")
+    behaviour = labels.where("grade IS NOT NULL").select(*pair, F.col("grade").cast("double"))
+    naive = labels.select(*pair, F.col("ctr").alias("grade"))
+    true = log.truth_grades.select(*pair, F.col("grade").cast("double"))
+
+    shown = rankings.where(F.col("rank") <= 10).join(behaviour, list(pair), "left")
+    share = F.mean(F.col("grade").isNotNull().cast("double")).alias("judged")
+    judged = shown.groupBy("query_id", "system").agg(share).toPandas()
+    judged = judged.pivot(index="query_id", columns="system", values="judged")
+
+    def scored(grades: DataFrame, gain: str, unjudged: str) -> pd.DataFrame:
+        specs = parse_all((METRIC[gain],))
+        rule = Conventions(unjudged=unjudged)
+        table = score(
+            rankings, Evidence(grades), systems=systems, segments=(), specs=specs, conventions=rule
+        ).toPandas()
+        return table.pivot(index="query_id", columns="system", values=specs[0].key)
+
+    by_truth, by_rule = scored(true, "exp2", "zero"), scored(behaviour, "exp2", "cut_then_condense")
+    by_naive, by_zero = scored(naive, "linear", "zero"), scored(behaviour, "exp2", "zero")
+    rows = {}
+    for system in (name for name in systems if name != PRODUCTION):
+        enough = (judged[[system, PRODUCTION]] >= JUDGED).all(axis=1).reindex(by_rule.index, fill_value=False)
+        rows[system] = {
+            "true": _gap(by_truth, system),
+            "this rule": _gap(by_rule[enough], system),
+            "naive, unseen 0": _gap(by_naive, system),
+            "debiased, unjudged 0": _gap(by_zero, system),
+            "queries kept": float(enough.sum()),
+        }
+    return pd.DataFrame(rows).T
+
+
+def _gap(table: pd.DataFrame, system: str) -> float:
+    return float((table[system] - table[PRODUCTION]).mean())
+
+
+if __name__ == "__main__":
+    main()

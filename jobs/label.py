@@ -1,0 +1,63 @@
+"""Make labels from a log and publish them alone: `assay label`, `spark-submit jobs/label.py`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # run as a file, Python looks for imports beside it rather than in the project
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+import datetime as dt
+from typing import Any
+
+import click
+
+from jobs.options import Date, configured, debug
+
+
+@click.command("label")
+@configured
+@click.option("--date", required=True, type=Date(), help="The date whose log to label, e.g. 2026-11-01.")
+@click.option("--force", is_flag=True, help="Do the work again even where it is already done.")
+@debug
+def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool) -> None:
+    """Make labels from a log and publish them alone.
+
+    \b
+    assay label --config conf/demo.yaml --date 2026-11-01
+    """
+    from pipelines.configure import load
+
+    loaded = load(config, overrides)  # before anything that starts a JVM
+    from jobs.session import session
+    from pipelines.evaluate import label
+
+    with session(loaded.config.spark, f"assay label {date}") as spark:
+        outcome = label(spark, loaded.config, date, force=force)
+    manifest = outcome.manifest
+    for line in account(manifest.labels):
+        click.echo(line)
+    done = " was already done; --force makes a new one" if outcome.found_done else ""
+    click.echo(f"Run {manifest.run}{done}: {manifest.tables['labels'].rows:,} labels in {loaded.config.warehouse}")
+
+
+def account(facts: Any) -> list[str]:
+    """What became of the log, line by line."""
+    lines = [
+        f"{kind}: {read:,} read, {facts['kept'].get(kind, 0):,} kept, {facts['dropped'].get(kind, 0):,} dropped"
+        for kind, read in facts["read"].items()
+    ]
+    lines += [f"{'!' if verdict['warning'] else ' '} {verdict['sentence']}" for verdict in facts["verdicts"]]
+    if facts["agreement"] and facts["agreement"]["pairs"]:
+        found = facts["agreement"]
+        kappa = "undefined" if found["weighted_kappa"] is None else f"{found['weighted_kappa']:.2f}"
+        agreed = f"agree on {found['equal']:.0%} of {found['pairs']:,} pairs, weighted κ {kappa}"
+        lines.append(f"behaviour and judges {agreed}")
+    return lines
+
+
+if __name__ == "__main__":
+    from jobs.cli import invoke
+
+    sys.exit(invoke(command))

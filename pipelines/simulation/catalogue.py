@@ -1,0 +1,60 @@
+"""Queries, their documents with true grades, and the order in which each system puts them."""
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from pipelines.simulation.config import SimulationConfig
+from pipelines.simulation.randomness import choose, normal, uniform, zipf_share
+
+
+def query_name(number: Column | str) -> Column:
+    return F.concat(F.lit("q"), F.col(number) if isinstance(number, str) else number)
+
+
+def draw_queries(spark: SparkSession, config: SimulationConfig) -> DataFrame:
+    """One row per query: its expected traffic, what people want with it, and what it is about."""
+    number = F.col("id").cast("int")
+    return spark.range(config.queries).select(
+        number.alias("query_no"),
+        query_name(number).alias("query_id"),
+        (zipf_share(number, config.queries, config.zipf) * config.pages).alias("weight"),
+        choose(uniform(config.seed, "intent", number), {"browse": 0.7, "look up": 0.3}).alias("intent"),
+        F.concat(F.lit("c"), (number % 8)).alias("category"),
+    )
+
+
+def draw_grades(queries: DataFrame, config: SimulationConfig) -> DataFrame:
+    """One row per query and document, with the true grade. A document matches two neighbouring queries."""
+    number = F.col("query_no") * (config.documents // 2) + F.col("slot")
+    shares = {str(grade): share for grade, share in enumerate(config.grade_shares)}
+    return (
+        queries.withColumn("slot", F.explode(F.sequence(F.lit(0), F.lit(config.documents - 1))))
+        .withColumn("doc_id", F.concat(F.lit("d"), number))
+        .withColumn("grade", choose(uniform(config.seed, "grade", "query_id", "doc_id"), shares).cast("int"))
+        .select("query_no", "query_id", "doc_id", "grade")
+    )
+
+
+def rank_documents(grades: DataFrame, config: SimulationConfig) -> DataFrame:
+    """Every system's order of every query on every day: score = quality·grade + noise, the noise drifting by day."""
+    # Without drift every day is like the first: one list per query is enough.
+    daily = F.explode(F.sequence(F.lit(0), F.lit(config.days - 1 if config.drift else 0)))
+    steady = normal(config.seed, "ranker", "system", "query_id", "doc_id")
+    today = normal(config.seed, "ranker of the day", "system", "query_id", "doc_id", "day")
+    noise = (1.0 - config.drift**2) ** 0.5 * steady + config.drift * today
+    place = Window.partitionBy("system", "query_id", "day").orderBy(F.desc("score"), "doc_id")
+    systems = F.explode(F.array(*map(F.lit, config.qualities)))
+    quality = reduce(
+        lambda rest, item: F.when(F.col("system") == item[0], F.lit(item[1])).otherwise(rest),
+        config.qualities.items(),
+        F.lit(0.0),
+    )
+    return (
+        grades.withColumn("system", systems)
+        .withColumn("day", daily)
+        .withColumn("score", quality * F.col("grade") + noise)
+        .withColumn("rank", F.row_number().over(place))
+        .select("system", "query_no", "query_id", "day", "doc_id", "grade", "rank")
+    )

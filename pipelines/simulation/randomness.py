@@ -1,0 +1,55 @@
+"""Randomness that depends on what is drawn, not on where: the same on one core and on a thousand."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+_UNIT = 2.0**-53
+
+
+def uniform(seed: int, what: str, *ids: Column | str) -> Column:
+    """A number in [0, 1) fixed by the seed, the thing drawn and the identity of what it is drawn for."""
+    return F.shiftrightunsigned(F.xxhash64(F.lit(seed), F.lit(what), *ids), 11) * F.lit(_UNIT)
+
+
+def normal(seed: int, what: str, *ids: Column | str) -> Column:
+    """A standard normal number (Box and Muller 1958)."""
+    first = uniform(seed, what + ":radius", *ids)
+    second = uniform(seed, what + ":angle", *ids)
+    return F.sqrt(-2.0 * F.log(1.0 - first)) * F.cos(2.0 * math.pi * second)
+
+
+def zipf(draw: Column, n: int, exponent: float) -> Column:
+    """A number in 0..n−1 whose chance falls as rank^−exponent, by inverting the integral of the density."""
+    if abs(exponent - 1.0) < 1e-9:
+        place = F.exp(draw * math.log(n + 1.0))
+    else:
+        power = 1.0 - exponent
+        place = F.pow(1.0 + draw * ((n + 1.0) ** power - 1.0), F.lit(1.0 / power))
+    return F.least(F.floor(place), F.lit(n)).cast("int") - 1
+
+
+def zipf_share(rank: Column, n: int, exponent: float) -> Column:
+    """The chance that `zipf` gives to a number in 0..n−1."""
+    if abs(exponent - 1.0) < 1e-9:
+        return (F.log(rank + 2.0) - F.log(rank + 1.0)) / math.log(n + 1.0)
+    power = 1.0 - exponent
+    whole = F.lit(float((n + 1.0) ** power - 1.0))
+    return (F.pow(rank + 2.0, F.lit(power)) - F.pow(rank + 1.0, F.lit(power))) / whole
+
+
+def choose(draw: Column, shares: Mapping[str, float]) -> Column:
+    """A name, each with its share."""
+    names = list(shares)
+    chosen = F.lit(names[-1])
+    for name, upto in reversed(list(zip(names[:-1], accumulate(list(shares.values())[:-1]), strict=True))):
+        chosen = F.when(draw < upto, F.lit(name)).otherwise(chosen)
+    return chosen
+
+
+def by_grade(values: Sequence[float], grade: Column | str = "grade") -> Column:
+    """The value that belongs to the grade in a row."""
+    return F.element_at(F.array(*map(F.lit, values)), F.col(grade) + 1 if isinstance(grade, str) else grade + 1)

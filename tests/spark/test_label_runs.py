@@ -1,0 +1,95 @@
+"""Labels as part of a run: made from a log, published, used again, and explained."""
+
+import datetime as dt
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from jobs.explain import command as explain
+from jobs.label import account
+from jobs.propensity import command as propensity
+from pipelines.config import Config
+from pipelines.evaluate import Outcome, evaluate, label
+from pipelines.runs import read_table
+from pipelines.simulate import simulate
+from pipelines.simulation.config import SimulationConfig, simulation_from
+from schemas.errors import ConfigurationError, InputError
+
+DAY = dt.date(2026, 1, 11)
+TABLES = ("impressions", "interactions", "rankings")
+
+
+@pytest.fixture(scope="module")
+def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("logs")
+    log = simulate(spark, SimulationConfig(pages=1_500, queries=40, documents=12))
+    for name in TABLES:
+        getattr(log, name).write.parquet(str(made / name))
+    return made
+
+
+def setting(folder: Path, *inputs: str, **values: object) -> Config:
+    given = {name: {"path": str(folder / name)} for name in inputs}
+    return Config.model_validate(
+        {"inputs": given, "metrics": ["ndcg@10"], "warehouse": str(folder / "warehouse"), **values}
+    )
+
+
+@pytest.fixture(scope="module")
+def outcome(spark: SparkSession, folder: Path) -> Outcome:
+    return evaluate(spark, setting(folder, "impressions", "interactions"), DAY)
+
+
+def test_a_log_alone_evaluates_the_systems_that_served_it(outcome: Outcome) -> None:
+    manifest = outcome.manifest
+    assert manifest.systems == ("older", "production", "trial")
+    assert manifest.conventions["unjudged"] == "cut_then_condense"
+    published = ("labels", "propensities", "denoise_funnel", "quarantine", "query_metrics", "segment_metrics")
+    assert all(manifest.tables[name].rows > 0 for name in published)
+    lines = account(manifest.labels)
+    assert any(line.startswith("clicks:") for line in lines)
+    assert any("connected" in line or "perplexity" in line for line in lines)
+
+
+def test_labels_of_an_earlier_run_are_used_again(spark: SparkSession, folder: Path, outcome: Outcome) -> None:
+    by_date = evaluate(spark, setting(folder, "rankings", labels_of=DAY.isoformat()), DAY)
+    assert by_date.manifest.labels == {"from_run": outcome.manifest.run}
+    assert set(by_date.manifest.systems) >= {"better", "worse", "production"}
+    assert "labels" not in by_date.manifest.tables
+    with pytest.raises(InputError, match="no run or date 'nowhere' has labels"):
+        evaluate(spark, setting(folder, "rankings", labels_of="nowhere"), DAY)
+
+
+def test_labels_can_be_made_alone(spark: SparkSession, folder: Path, outcome: Outcome) -> None:
+    config = setting(folder, *TABLES, warehouse=str(folder / "labels alone"))
+    alone = label(spark, config, DAY).manifest
+    assert set(alone.tables) == {"labels", "propensities", "denoise_funnel", "quarantine"}
+    assert alone.tables["labels"].rows == outcome.manifest.tables["labels"].rows
+    assert label(spark, config, DAY).found_done
+
+
+def test_a_grade_is_explained_number_by_number(spark: SparkSession, folder: Path, outcome: Outcome) -> None:
+    row = read_table(spark, str(folder / "warehouse"), "labels", run=outcome.manifest.run).where("grade > 0").first()
+    assert row is not None
+    place = ["--warehouse", str(folder / "warehouse"), "--run", outcome.manifest.run]
+    told = CliRunner().invoke(explain, [*place, "--query", row.query_id, "--doc", row.doc_id])
+    assert f"{row.query_id} / {row.doc_id}: grade {row.grade}" in told.output
+    assert f"lift {row.lift_click:.2f} by clicks" in told.output
+    drawn = CliRunner().invoke(propensity, place)
+    assert "   1  1.000 █" in drawn.output
+
+
+def test_inputs_that_do_not_suffice_are_named() -> None:
+    with pytest.raises(ValueError, match="rankings and judgments, or a log"):
+        Config.model_validate({"inputs": {"rankings": {"path": "r"}}})
+    with pytest.raises(ValueError, match="both impressions and interactions"):
+        Config.model_validate({"inputs": {"impressions": {"path": "r"}}})
+
+
+def test_a_simulation_is_told_by_key_and_value() -> None:
+    config = simulation_from({"pages": 10, "seed": None}, ["dirt.crawler=0", "trust=0.3"])
+    assert (config.pages, config.seed, config.dirt.crawler, config.trust) == (10, 1, 0.0, 0.3)
+    with pytest.raises(ConfigurationError, match="trust"):
+        simulation_from({}, ["trust=7"])

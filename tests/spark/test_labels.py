@@ -1,0 +1,207 @@
+"""From a log with known truth to labels: the dirt is found, the curve is found, and the grades follow the formulas."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from scipy.stats import gamma
+
+from pipelines.denoise.funnel import assert_nothing_is_lost
+from pipelines.denoise.settings import DenoiseSettings, InternalUser
+from pipelines.grade import grade
+from pipelines.human import measure_agreement, merge_judgments
+from pipelines.label import Labels, build_labels
+from pipelines.label_config import GradeSettings, HumanSettings, LabelConfig
+from pipelines.propensity.settings import EstimatorName, PropensitySettings
+from pipelines.simulate import Simulation, simulate
+from pipelines.simulation.config import Dirt, SimulationConfig
+from schemas.errors import DataQualityError
+from schemas.outputs import DENOISE_FUNNEL, LABELS, PROPENSITIES
+
+CONFIG = SimulationConfig(pages=6_000, queries=150, documents=12, seed=3)
+SETTINGS = LabelConfig(denoise=DenoiseSettings(internal_user=InternalUser(pattern="^staff-")))
+
+
+@pytest.fixture(scope="module")
+def log(spark: SparkSession) -> Iterator[Simulation]:
+    drawn = simulate(spark, CONFIG)
+    held = {name: getattr(drawn, name).persist() for name in Simulation.__dataclass_fields__}
+    yield Simulation(**held)
+    for table in held.values():
+        table.unpersist()
+
+
+@pytest.fixture(scope="module")
+def built(log: Simulation) -> Iterator[Labels]:
+    held: list[DataFrame] = []
+
+    def keep(table: DataFrame) -> DataFrame:
+        held.append(table.persist())
+        return held[-1]
+
+    yield build_labels(log.impressions, log.interactions, SETTINGS, keep=keep)
+    for table in held:
+        table.unpersist()
+
+
+@pytest.fixture(scope="module")
+def funnel(built: Labels) -> dict[str, Row]:
+    return {row.rule: row for row in built.denoise_funnel.collect()}
+
+
+def test_the_outputs_have_the_columns_of_their_contracts(built: Labels) -> None:
+    assert built.labels.columns == LABELS.names
+    assert built.propensities.columns == PROPENSITIES.names
+    assert built.denoise_funnel.columns == DENOISE_FUNNEL.names
+    assert dict(built.labels.dtypes) == {column.name: column.type for column in LABELS.columns}
+
+
+def test_every_row_is_kept_or_dropped(built: Labels) -> None:
+    read = {row.kind: row.read for row in built.read.collect()}
+    kept = {row.kind: row for row in built.kept.collect()}
+    parts = ({kind: row[part] for kind, row in kept.items()} for part in ("kept", "dropped"))
+    assert_nothing_is_lost(read, *parts)
+    with pytest.raises(DataQualityError, match="rows were read"):
+        assert_nothing_is_lost({"clicks": 2}, {"clicks": 1}, {})
+
+
+def test_planted_dirt_is_found(log: Simulation, funnel: dict[str, Row]) -> None:
+    planted = log.truth_dirt.groupBy("rule", "table").agg(F.count("*").alias("rows")).collect()
+    for row in planted:
+        found = funnel[row.rule]["impressions_dropped" if row.table == "impressions" else "clicks_dropped"]
+        if row.rule == "late_event":
+            found += funnel[row.rule].purchases_dropped
+        # What is left to one who hammers a product is one visit in thirty.
+        assert found >= (0.95 if row.rule == "one_user_dominates" else 0.99) * row.rows, row.rule
+
+
+def test_clean_logs_raise_few_alarms(spark: SparkSession) -> None:
+    clean = simulate(spark, CONFIG.model_copy(update={"dirt": Dirt.none()}))
+    alarms = build_labels(clean.impressions, clean.interactions, LabelConfig()).denoise_funnel.toPandas()
+    clicks = clean.interactions.where("kind = 'click'").count()
+    assert alarms["impressions_dropped"].sum() <= 0.005 * CONFIG.pages * CONFIG.shown
+    assert alarms["clicks_dropped"].sum() <= 0.005 * clicks
+
+
+def test_quarantine_holds_the_events_without_impressions(built: Labels, funnel: dict[str, Row]) -> None:
+    rows = built.quarantine.toPandas()
+    assert len(rows) == funnel["no_impression"].clicks_dropped > 0
+    assert rows["row"].str.contains('"event_id":"ghost-').all()
+
+
+def test_the_curve_is_near_the_truth_and_says_so(built: Labels) -> None:
+    curve = built.propensities.toPandas().sort_values("position")
+    true = 1 / curve["position"]
+    assert np.mean(np.abs(curve["propensity"] / true - 1)) < 0.3
+    assert ((curve["low"] <= true) & (true <= curve["high"]))[1:].mean() > 0.7
+    verdicts = built.verdicts.toPandas().set_index("check")
+    assert not verdicts.loc["connected", "warning"]
+    assert not verdicts.loc["personalised", "warning"]
+
+
+def test_lift_follows_the_truth_better_than_click_rates(built: Labels, log: Simulation) -> None:
+    truth = log.truth_grades.withColumnRenamed("grade", "truth")
+    pairs = built.labels.where("grade IS NOT NULL").join(truth, ["query_id", "doc_id"], "inner").toPandas()
+    lift, naive = (pairs["truth"].corr(pairs[name], method="spearman") for name in ("lift_click", "ctr"))
+    assert lift > naive + 0.02
+
+
+def test_labels_do_not_depend_on_partitions_or_order(built: Labels, log: Simulation, spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", "5")
+    shown = log.impressions.repartition(7, F.rand(1)).sortWithinPartitions(F.rand(2))
+    done = log.interactions.repartition(3, F.rand(3))
+    other = build_labels(shown, done, SETTINGS).labels.toPandas()
+    first = built.labels.toPandas()
+    key = ["query_id", "doc_id"]
+    pd.testing.assert_frame_equal(
+        first.sort_values(key, ignore_index=True), other.sort_values(key, ignore_index=True), rtol=1e-9, atol=1e-12
+    )
+
+
+def test_a_log_whose_rankers_never_move_documents_says_so(spark: SparkSession) -> None:
+    still = SimulationConfig(pages=800, queries=30, documents=12, traffic={"production": 1.0}, dirt=Dirt.none())
+    log = simulate(spark, still)
+    built = build_labels(log.impressions, log.interactions, LabelConfig())
+    verdict = built.verdicts.where("check = 'connected'").first()
+    assert verdict is not None
+    assert verdict.warning
+    assert "cannot be estimated" in verdict.sentence
+    assert {row.estimator for row in built.propensities.where("position > 1").collect()} == {"assumed"}
+
+
+CELLS = "query_id string, doc_id string, context string, position int, last_click int, impressions bigint, clicks " \
+        "bigint, carts bigint, purchases bigint, users bigint"  # fmt: skip
+USES = "record string, context string, position int, last_click int, propensity double, offset double"
+
+
+def test_grades_follow_the_formulas(spark: SparkSession) -> None:
+    cells = pd.DataFrame(
+        [
+            ("q", "good", "all", 1, 0, 100, 60, 20, 15, 80),
+            ("q", "fair", "all", 2, 0, 200, 30, 0, 0, 150),
+            ("q", "poor", "all", 2, 0, 100, 1, 0, 0, 90),
+            ("q", "sold", "all", 1, 0, 100, 10, 10, 10, 90),
+            ("q", "thin", "all", 2, 0, 5, 1, 0, 0, 5),
+            ("q", "lone", "all", 1, 0, 50, 5, 0, 0, 1),
+        ],
+        columns=[part.split()[0] for part in CELLS.split(", ")],
+    )
+    uses = spark.createDataFrame([("use", "all", 1, 0, 1.0, 0.0), ("use", "all", 2, 0, 0.5, 0.0)], USES)
+    found = grade(spark.createDataFrame(cells, CELLS), uses, GradeSettings()).toPandas().set_index("doc_id")
+
+    looked = cells["impressions"] * np.where(cells["position"] == 1, 1.0, 0.5)
+    m = cells["clicks"].sum() / looked.sum()
+    base = (cells["clicks"].sum() + 200 * m) / (looked.sum() + 200)
+    many = looked > 5
+    rate = cells["clicks"] / looked
+    mean = np.average(rate[many], weights=looked[many])
+    spread = np.average((rate[many] - mean) ** 2, weights=looked[many])
+    v = spread - np.average(m * (1 - m) / looked[many], weights=looked[many])
+    s = float(np.clip(m * (1 - m) / v - 1, 2, 1000)) if v > 0 else 1000.0
+    relevance = (cells["clicks"] + base * s) / (looked + s)
+    expected = pd.DataFrame({"relevance": relevance, "lift": relevance / base, "looked": looked})
+    expected.index = pd.Index(cells["doc_id"])
+    order = list(cells["doc_id"])
+    assert found.loc[order, "relevance"].to_numpy() == pytest.approx(expected["relevance"].to_numpy(), rel=1e-12)
+    assert found.loc[order, "lift_click"].to_numpy() == pytest.approx(expected["lift"].to_numpy(), rel=1e-12)
+    assert found.loc["good", "relevance_low"] == pytest.approx(gamma.ppf(0.05, 60 + base * s, scale=1 / (100 + s)))
+    reasons = found["reason"].to_dict()
+    assert reasons["thin"] == reasons["lone"] == "too_little_evidence"
+    assert found["grade"].isna().to_dict()["thin"]
+    assert reasons["sold"] == "promoted_by_purchase"
+    assert found.loc["sold", "grade"] == 3
+    assert found.loc["poor", "grade"] == 0
+    by_cuts = sum(float(relevance[0] / base) >= cut for cut in (1, 1.5, 2.5))
+    assert found["grade"].to_dict()["good"] == max(by_cuts, 3 if reasons["good"] == "promoted_by_purchase" else 0)
+
+
+def test_human_judgments_replace_behaviour_and_are_compared_with_it(built: Labels, spark: SparkSession) -> None:
+    graded = built.labels.where("grade IS NOT NULL").select("query_id", "doc_id", F.col("grade").cast("double"))
+    judged = graded.limit(200).union(spark.createDataFrame([("new", "doc", 2.0)], graded.schema)).persist()
+    settings = HumanSettings()
+    merged = merge_judgments(built.labels, judged, settings)
+    new = merged.where("query_id = 'new'").first()
+    assert new is not None
+    assert (new.grade, new.source, new.reason, new.impressions) == (2, "human", "judged", 0)
+    assert merged.where("source = 'human'").count() == 201
+    agreement = measure_agreement(built.labels, judged, settings).first()
+    assert agreement is not None
+    assert (agreement.pairs, agreement.equal, agreement.weighted_kappa) == (200, 1.0, 1.0)
+    judged.unpersist()
+
+
+@pytest.mark.parametrize("estimator", ["ubm", "sdbn"])
+def test_session_models_run_on_logs_with_contexts(spark: SparkSession, estimator: EstimatorName) -> None:
+    people = SimulationConfig(
+        pages=1_500, queries=20, documents=12, examination={"phone": 1.4, "desktop": 0.7}, dirt=Dirt.none()
+    )
+    log = simulate(spark, people)
+    propensity = PropensitySettings(estimator=estimator, jackknife=False)
+    built = build_labels(log.impressions, log.interactions, LabelConfig(contexts=("device",), propensity=propensity))
+    curves = {(row.context, row.position): row.propensity for row in built.propensities.collect()}
+    assert {context for context, _ in curves} == {"all", "device=phone", "device=desktop"}
+    assert curves["all", 1] == pytest.approx(1.0)
+    assert built.labels.where("grade IS NOT NULL").count() > 100

@@ -1,0 +1,83 @@
+"""A curve comes with its uncertainty and with a verdict on whether to believe it."""
+
+import numpy as np
+
+from pipelines.propensity.diagnostics import judge_graph, judge_moves, judge_trend, link_to_first, spans
+from pipelines.propensity.estimators import estimator_named
+from pipelines.propensity.evidence import Evidence
+from pipelines.propensity.intervals import Estimate, estimate, shrink
+from pipelines.propensity.registry import flat
+from tests.unit.drawn import Log, draw_log
+from tests.unit.test_propensity import TRUE, evidence_of
+
+
+def broken(first: int) -> Evidence:
+    """A log where no document moves between the first positions and the others."""
+    log = draw_log(1, 50_000, [0.5, 0.5])
+    upper = log.shown.copy()
+    upper[::2, first:] = 0
+    upper[1::2, :first] = 0
+    return evidence_of(Log(upper, np.minimum(log.clicks, upper), log.query))
+
+
+def test_positions_that_no_document_connects_are_named() -> None:
+    verdict = judge_graph(broken(6), 10.0, 1.0)[0]
+    assert verdict.warning
+    assert verdict.sentence.startswith("positions 7–10 are not connected to 1–6: no document was seen in both")
+    assert "assumed curve (1/k)^1" in verdict.sentence
+    assert link_to_first(broken(6), 10.0).tolist() == [1.0] * 6 + [0.0] * 4
+
+
+def test_unconnected_positions_keep_their_shape_and_take_the_assumed_level() -> None:
+    found = estimator_named("all_pairs").fit(broken(6), TRUE).propensity[:, 0]
+    assert np.mean(np.abs(found / TRUE - 1)) < 0.06
+    assert np.isclose(np.exp(np.mean(np.log(found[6:]))), np.exp(np.mean(np.log(TRUE[6:]))), rtol=1e-3)
+
+
+def test_a_log_without_any_movement_says_that_bias_cannot_be_estimated() -> None:
+    log = draw_log(1, 20_000, [1.0])
+    verdict = judge_graph(evidence_of(log), 10.0, 1.0)[0]
+    assert verdict.warning
+    assert "cannot be estimated" in verdict.sentence
+    assert "2–10" in verdict.sentence
+
+
+def test_a_ranker_that_follows_the_user_is_called_personalised() -> None:
+    assert judge_moves(100.0, 30.0, 0.05).warning
+    assert not judge_moves(100.0, 1.0, 0.05).warning
+    assert judge_moves(0.0, 0.0, 0.05).warning
+
+
+def test_the_trend_of_relevance_shows_a_wrong_curve() -> None:
+    evidence = evidence_of(draw_log(2, 170_000, [0.25] * 4))
+    right, wrong = judge_trend(evidence, TRUE)[0], judge_trend(evidence, np.ones(10))[0]
+    assert not right.warning
+    assert wrong.warning
+    assert wrong.value < -0.8
+
+
+def test_positions_are_written_as_spans() -> None:
+    assert spans(np.array([0, 1, 2, 6])) == "1–3, 7"
+
+
+def test_jackknife_intervals_cover_the_truth() -> None:
+    inside = []
+    for seed in range(12):
+        evidence = evidence_of(draw_log(seed, 30_000, [0.25] * 4, queries=400))
+        low, high = estimate(estimator_named("all_pairs"), evidence, np.ones(10), jackknife=True).bounds()
+        inside.append(((low <= TRUE) & (high >= TRUE))[1:])
+    assert 0.88 <= np.mean(inside) <= 1.0
+
+
+def test_an_unsure_context_is_pulled_to_the_pooled_curve() -> None:
+    def one(power: float, error: float) -> Estimate:
+        positions = TRUE**power
+        return Estimate(flat(positions), positions, np.array([0.0] + [error] * 9), 50)
+
+    sure, unsure, pooled = one(1.3, 0.01), one(0.5, 2.0), one(1.0, 0.01)
+    near, far = shrink([sure, unsure], pooled, [np.ones(10), np.ones(10)])
+    assert np.allclose(near.positions, sure.positions, rtol=0.02)
+    assert np.all(
+        np.abs(np.log(far.positions / pooled.positions)) < 0.25 * np.abs(np.log(unsure.positions / TRUE)) + 1e-9
+    )
+    assert np.allclose(shrink([unsure], pooled, [np.zeros(10)])[0].positions, pooled.positions)

@@ -1,0 +1,28 @@
+"""Which user agents name a crawler, by the maintained list of the package crawler-user-agents."""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import pandas as pd
+from pyspark.sql import Column
+from pyspark.sql import types as T
+from pyspark.sql.pandas.functions import pandas_udf
+
+
+@lru_cache(maxsize=100_000)
+def is_crawler(user_agent: str) -> bool:
+    """Whether a user agent is on the list."""
+    from crawleruseragents import is_crawler as listed  # compiles hundreds of patterns: only where it is used
+
+    return bool(listed(user_agent))
+
+
+def _match(agents: pd.Series) -> pd.Series:
+    codes, distinct = pd.factorize(agents.fillna(""))
+    return pd.Series([is_crawler(agent) for agent in distinct], dtype=bool).take(codes).reset_index(drop=True)
+
+
+def crawler(user_agent: Column | str) -> Column:
+    """`is_crawler` as a Spark column, matched once per distinct user agent of a batch."""
+    match: Callable[[Column | str], Column] = pandas_udf(_match, T.BooleanType())  # type: ignore[call-overload]
+    return match(user_agent)
