@@ -68,8 +68,9 @@ def _scored(batch: pa.RecordBatch, specs: Sequence[Spec], conventions: Conventio
         values |= score_pairs(block, earlier, [s for s in specs if s.metric.scope == "pair"], conventions)
     carried = {name: batch.column(name) for name in batch.schema.names if name not in CONSUMED}
     counted = {name: pa.array(counts[name].astype(np.int32)) for name in COUNTS}
-    values |= pools(block, specs, conventions)
-    scored = {name: pa.array(numbers, from_pandas=True) for name, numbers in values.items()}
+    # Spark takes the columns of a batch by their order, so it must be that of the contract.
+    ordered = {spec.key: values[spec.key] for spec in specs} | pools(block, specs, conventions)
+    scored = {name: pa.array(numbers, from_pandas=True) for name, numbers in ordered.items()}
     return pa.RecordBatch.from_pydict(carried | counted | scored)
 
 
