@@ -24,7 +24,7 @@ def compare(estimates: DataFrame, *, family: Collection[str], correction: str, c
     The p-values of one pair's `family` of metrics, in every segment, are adjusted together.
     """
     pairs = estimates.where(F.col("baseline").isNotNull())
-    adjusted = pairs.repartition("baseline", "candidate").mapInArrow(
+    adjusted = pairs.coalesce(1).mapInArrow(  # a family must be seen as a whole, and is small
         _adjust(frozenset(family), correction, 1 - confidence),
         f"{ESTIMATES_DDL}, p_adjusted double, significant boolean",
     )

@@ -16,6 +16,10 @@ from udfs.statistics.frame import QUERY, UNIT
 from udfs.statistics.partial import PARTIALS_DDL, merge_partials, partial_sums
 from udfs.statistics.plan import Plan
 
+# Partials are few, however many queries there are: the usual hundreds of partitions would cost more to start,
+# and under a cache Spark does not make them fewer by itself.
+MERGERS = 4
+
 
 def plan_of(config: Config, systems: Sequence[str], specs: Sequence[Spec]) -> Plan:
     """What this configuration wants to know of these systems."""
@@ -68,5 +72,5 @@ def estimate(query_metrics: DataFrame, *, plan: Plan, cluster: str | None = None
     if cluster:
         rows = rows.repartition(UNIT)
     partials = rows.mapInArrow(partial_sums(plan, whole=cluster is not None), PARTIALS_DDL)
-    merged = partials.repartition("route").mapInArrow(merge_partials(plan), PARTIALS_DDL)
-    return merged.repartition("cut", "value").mapInArrow(finish(plan), ESTIMATES_DDL)
+    merged = partials.repartition(MERGERS, "route").mapInArrow(merge_partials(plan), PARTIALS_DDL)
+    return merged.repartition(MERGERS, "cut", "value").mapInArrow(finish(plan), ESTIMATES_DDL)
