@@ -1,6 +1,7 @@
 """From a log with known truth to labels: the dirt is found, the curve is found, and the grades follow the formulas."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from pipelines.denoise.funnel import assert_nothing_is_lost
 from pipelines.denoise.settings import DenoiseSettings, InternalUser
 from pipelines.grade import grade
 from pipelines.human import measure_agreement, merge_judgments
-from pipelines.label import Labels, build_labels
+from pipelines.label import Keep, Labels, build_labels
 from pipelines.label_config import GradeSettings, HumanSettings, LabelConfig
 from pipelines.propensity.settings import EstimatorName, PropensitySettings
 from pipelines.simulate import Simulation, simulate
@@ -34,17 +35,30 @@ def log(spark: SparkSession) -> Iterator[Simulation]:
         table.unpersist()
 
 
-@pytest.fixture(scope="module")
-def built(log: Simulation) -> Iterator[Labels]:
+@contextmanager
+def holding() -> Iterator[Keep]:
+    """Hold the tables that several results are made from, as a job does, and let them go."""
     held: list[DataFrame] = []
 
     def keep(table: DataFrame) -> DataFrame:
         held.append(table.persist())
         return held[-1]
 
-    yield build_labels(log.impressions, log.interactions, SETTINGS, keep=keep)
+    yield keep
     for table in held:
         table.unpersist()
+
+
+@pytest.fixture(scope="module")
+def built(log: Simulation) -> Iterator[Labels]:
+    with holding() as keep:
+        yield build_labels(log.impressions, log.interactions, SETTINGS, keep=keep)
+
+
+@pytest.fixture
+def keep() -> Iterator[Keep]:
+    with holding() as keep:
+        yield keep
 
 
 @pytest.fixture(scope="module")
@@ -109,11 +123,13 @@ def test_lift_follows_the_truth_better_than_click_rates(built: Labels, log: Simu
     assert lift > naive
 
 
-def test_labels_do_not_depend_on_partitions_or_order(built: Labels, log: Simulation, spark: SparkSession) -> None:
+def test_labels_do_not_depend_on_partitions_or_order(
+    built: Labels, log: Simulation, spark: SparkSession, keep: Keep
+) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", "5")
     shown = log.impressions.repartition(7, F.rand(1)).sortWithinPartitions(F.rand(2))
     done = log.interactions.repartition(3, F.rand(3))
-    other = build_labels(shown, done, SETTINGS).labels.toPandas()
+    other = build_labels(shown, done, SETTINGS, keep=keep).labels.toPandas()
     first = built.labels.toPandas()
     key = ["query_id", "doc_id"]
     pd.testing.assert_frame_equal(
@@ -121,10 +137,10 @@ def test_labels_do_not_depend_on_partitions_or_order(built: Labels, log: Simulat
     )
 
 
-def test_a_log_whose_rankers_never_move_documents_says_so(spark: SparkSession) -> None:
+def test_a_log_whose_rankers_never_move_documents_says_so(spark: SparkSession, keep: Keep) -> None:
     still = SimulationConfig(pages=800, queries=30, documents=12, traffic={"production": 1.0}, dirt=Dirt.none())
     log = simulate(spark, still)
-    built = build_labels(log.impressions, log.interactions, LabelConfig())
+    built = build_labels(log.impressions, log.interactions, LabelConfig(), keep=keep)
     verdict = built.verdicts.where("check = 'connected'").first()
     assert verdict is not None
     assert verdict.warning
@@ -194,13 +210,14 @@ def test_human_judgments_replace_behaviour_and_are_compared_with_it(built: Label
 
 
 @pytest.mark.parametrize("estimator", ["ubm", "sdbn"])
-def test_session_models_run_on_logs_with_contexts(spark: SparkSession, estimator: EstimatorName) -> None:
+def test_session_models_run_on_logs_with_contexts(spark: SparkSession, estimator: EstimatorName, keep: Keep) -> None:
     people = SimulationConfig(
         pages=1_500, queries=20, documents=12, examination={"phone": 1.4, "desktop": 0.7}, dirt=Dirt.none()
     )
     log = simulate(spark, people)
     propensity = PropensitySettings(estimator=estimator, jackknife=False)
-    built = build_labels(log.impressions, log.interactions, LabelConfig(contexts=("device",), propensity=propensity))
+    settings = LabelConfig(contexts=("device",), propensity=propensity)
+    built = build_labels(log.impressions, log.interactions, settings, keep=keep)
     curves = {(row.context, row.position): row.propensity for row in built.propensities.collect()}
     assert {context for context, _ in curves} == {"all", "device=phone", "device=desktop"}
     assert curves["all", 1] == pytest.approx(1.0)

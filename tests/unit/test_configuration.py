@@ -76,7 +76,9 @@ def test_a_mistake_is_named_with_its_file_and_key(tmp_path: Path, text: str, mes
 
 
 def test_several_mistakes_are_told_at_once(tmp_path: Path) -> None:
-    said = error(write(tmp_path, "c.yaml", "inputs: {rankings: {path: r, format: xls}}\nmax_rejected: 2\nsegmants: 1\n"))
+    said = error(
+        write(tmp_path, "c.yaml", "inputs: {rankings: {path: r, format: xls}}\nmax_rejected: 2\nsegmants: 1\n")
+    )
     assert "unknown format 'xls'" in said
     assert "at max_rejected" in said
     assert "did you mean 'segments'?" in said
