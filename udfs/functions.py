@@ -10,12 +10,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, SparkSession
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 
 from udfs.block import Block
 from udfs.conventions import Conventions
@@ -24,6 +25,9 @@ from udfs.match import match
 from udfs.ragged import Ints, Ragged
 from udfs.registry import metrics, parse
 from udfs.score import score
+
+if TYPE_CHECKING:
+    from pyspark.sql._typing import UserDefinedFunctionLike
 
 CONVENTIONS = Conventions()
 
@@ -35,7 +39,7 @@ def metric(name: str, ranked: str | Column, labels: str | Column, conventions: C
     def compute(ranked: pa.Array, labels: pa.Array) -> pa.Array:
         return _values(spec.name, ranked, labels, conventions)
 
-    return arrow_udf(compute, "double", ArrowUDFType.SCALAR)(ranked, labels)
+    return _udf(compute)(ranked, labels)
 
 
 def register(spark: SparkSession, conventions: Conventions = CONVENTIONS) -> list[str]:
@@ -45,13 +49,20 @@ def register(spark: SparkSession, conventions: Conventions = CONVENTIONS) -> lis
     """
     names = [name for name, found in metrics().items() if found.scope == "list" and not found.needs]
     for name in names:
-        spark.udf.register(name, arrow_udf(_at(name, conventions), "double", ArrowUDFType.SCALAR))
+        spark.udf.register(name, _udf(_at(name, conventions)))
 
     def by_text(text: pa.Array, ranked: pa.Array, labels: pa.Array) -> pa.Array:
         return _grouped(text, lambda written: str(written), ranked, labels, conventions)
 
-    spark.udf.register("metric", arrow_udf(by_text, "double", ArrowUDFType.SCALAR))
+    spark.udf.register("metric", _udf(by_text))
     return [*names, "metric"]
+
+
+def _udf(compute: Callable[..., pa.Array]) -> UserDefinedFunctionLike:
+    """`compute` as a function of Spark, which knows its kind by its type hints."""
+    # Spark's declarations ask for the kind to be named, and Spark itself warns where it is.
+    made: UserDefinedFunctionLike = arrow_udf(compute, "double")  # type: ignore[call-overload]
+    return made
 
 
 def _at(name: str, conventions: Conventions) -> Callable[[pa.Array, pa.Array, pa.Array], pa.Array]:
