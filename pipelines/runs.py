@@ -114,17 +114,18 @@ def labels_run(storage: Storage, wanted: str) -> str:
 def read_table(
     spark: SparkSession, warehouse: str, name: str, *, date: str | None = None, run: str | None = None
 ) -> DataFrame:
-    """A published table with its `dt` and `run`: the live run of every date, of one, or the run asked for."""
+    """A published table with its `dt` and `run`: the newest run of every date, or of one, or the run asked for.
+
+    A run need not have every table (one that only made labels has no metrics), and does not hide those of others.
+    """
     storage = Storage(warehouse)
-    # A run that only made labels does not stand in the way of what others published.
-    manifests = [m for m in committed(storage, date=date) if run or not m.labels or name in m.tables]
-    chosen = [m for m in manifests if m.run == run] if run else live(manifests)
-    if not chosen:
+    manifests = [m for m in committed(storage, date=date) if run in (None, m.run)]
+    if not manifests:
         what = f"run {run}" if run else f"run of {date}" if date else "run"
         raise InputError(f"there is no committed {what}", where=warehouse, hint="`assay runs` lists them")
-    held = [m.tables[name].path for m in chosen if name in m.tables]
+    held = [m.tables[name].path for m in live(m for m in manifests if name in m.tables)]
     if not held:
-        raise InputError(f"no table {name!r}", where=warehouse, hint=did_you_mean(name, chosen[0].tables))
+        raise InputError(f"no table {name!r}", where=warehouse, hint=did_you_mean(name, manifests[0].tables))
     options = {"basePath": storage.path(name), "mergeSchema": "true"}
     return spark.read.options(**options).parquet(*[storage.path(path) for path in held])
 

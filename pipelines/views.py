@@ -1,4 +1,4 @@
-"""Views of the published tables for other readers: each shows the live run of every date.
+"""Views of the published tables for other readers: each shows the newest run of every date that has the table.
 
 A view asks the manifests anew whenever it is queried, so it stays right as runs come and go.
 """
@@ -18,7 +18,7 @@ def spark_views(storage: Storage) -> str:
     live = (
         "SELECT get_json_object(value, '$.dt') AS dt, max_by(get_json_object(value, '$.run'), "
         "struct(get_json_object(value, '$.committed_at'), get_json_object(value, '$.run'))) AS run "
-        "FROM assay_manifests GROUP BY 1"
+        "FROM assay_manifests WHERE get_json_object(value, '$.tables.{name}') IS NOT NULL GROUP BY 1"
     )
     views = [f"CREATE OR REPLACE TEMPORARY VIEW assay_manifests USING text OPTIONS (path {manifests});"]
     for name in _names(storage):
@@ -27,7 +27,7 @@ def spark_views(storage: Storage) -> str:
             f"CREATE OR REPLACE TEMPORARY VIEW {name}_of_all_runs USING parquet "
             f"OPTIONS (path {place}, mergeSchema 'true');\n"
             f"CREATE OR REPLACE TEMPORARY VIEW {name} AS SELECT t.* FROM {name}_of_all_runs t "
-            f"JOIN ({live}) live ON live.dt = CAST(t.dt AS STRING) AND live.run = t.run;"
+            f"JOIN ({live.format(name=name)}) live ON live.dt = CAST(t.dt AS STRING) AND live.run = t.run;"
         )
     return "\n".join(views)
 
@@ -35,15 +35,14 @@ def spark_views(storage: Storage) -> str:
 def duckdb_views(storage: Storage) -> str:
     """Views for DuckDB."""
     manifests = _text(_plain(storage.path(RUNS, "*", "*.json")))
-    live = (
-        "SELECT dt, arg_max(run, committed_at || run) AS run FROM "
-        f"read_json({manifests}, columns = {{dt: 'VARCHAR', run: 'VARCHAR', committed_at: 'VARCHAR'}}) GROUP BY dt"
-    )
+    columns = "{dt: 'VARCHAR', run: 'VARCHAR', committed_at: 'VARCHAR', tables: 'MAP(VARCHAR, JSON)'}"
+    live = f"SELECT dt, arg_max(run, committed_at || run) AS run FROM read_json({manifests}, columns = {columns})"
     places = {name: _text(_plain(storage.path(name, "**", "*.parquet"))) for name in _names(storage)}
     return "\n".join(
         f"CREATE OR REPLACE VIEW {name} AS SELECT t.* FROM read_parquet({place}, "
         f"hive_partitioning = true, union_by_name = true, hive_types = {{dt: 'DATE', run: 'VARCHAR'}}) t "
-        f"JOIN ({live}) live ON live.dt = CAST(t.dt AS VARCHAR) AND live.run = t.run;"
+        f"JOIN ({live} WHERE map_contains(tables, '{name}') GROUP BY dt) live "
+        "ON live.dt = CAST(t.dt AS VARCHAR) AND live.run = t.run;"
         for name, place in places.items()
     )
 
