@@ -156,7 +156,7 @@ USES = "record string, context string, position int, last_click int, propensity 
 def test_grades_follow_the_formulas(spark: SparkSession) -> None:
     cells = pd.DataFrame(
         [
-            ("q", "good", "all", 1, 0, 100, 60, 20, 15, 80),
+            ("q", "good", "all", 1, 0, 100, 60, 0, 0, 80),
             ("q", "fair", "all", 2, 0, 200, 30, 0, 0, 150),
             ("q", "poor", "all", 2, 0, 100, 1, 0, 0, 90),
             ("q", "sold", "all", 1, 0, 100, 10, 10, 10, 90),
