@@ -5,7 +5,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from pipelines.runs import committed
+from pipelines.runs import Manifest, committed
 from pipelines.storage import Storage
 from tests.end_to_end.conftest import ROOT
 from tests.end_to_end.test_submit import fingerprint
@@ -20,11 +20,16 @@ def start(environment: dict[str, str], demo: Path, warehouse: Path) -> subproces
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=quiet, stderr=quiet)
 
 
+def rows(manifest: Manifest) -> dict[str, int]:
+    return {name: record.rows for name, record in manifest.tables.items()}
+
+
 def test_readers_never_see_part_of_a_run(environment: dict[str, str], demo: Path, tmp_path: Path) -> None:
     undisturbed = tmp_path / "undisturbed"
     began = time.monotonic()
     assert start(environment, demo, undisturbed).wait(timeout=600) == 0
     whole = time.monotonic() - began
+    expected = rows(committed(Storage(str(undisturbed)))[0])
 
     warehouse = tmp_path / "disturbed"
     for moment in range(MOMENTS):
@@ -35,11 +40,7 @@ def test_readers_never_see_part_of_a_run(environment: dict[str, str], demo: Path
             process.send_signal(signal.SIGKILL)
             process.wait(timeout=60)
         for manifest in committed(Storage(str(warehouse))):  # a run that got as far as its commit is whole
-            assert {name: record.rows for name, record in manifest.tables.items()} == {
-                "quarantine": 0,
-                "query_metrics": 9_000,
-                "segment_metrics": 144,
-            }
+            assert rows(manifest) == expected
     assert start(environment, demo, warehouse).wait(timeout=600) == 0
     manifests = committed(Storage(str(warehouse)))
     assert manifests
