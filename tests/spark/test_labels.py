@@ -16,7 +16,7 @@ from pipelines.grade import grade
 from pipelines.human import measure_agreement, merge_judgments
 from pipelines.label import Keep, Labels, build_labels
 from pipelines.label_config import GradeSettings, HumanSettings, LabelConfig
-from pipelines.propensity.settings import EstimatorName, PropensitySettings
+from pipelines.propensity.settings import PropensitySettings
 from pipelines.simulate import Simulation, simulate
 from pipelines.simulation.config import Dirt, SimulationConfig
 from schemas.errors import DataQualityError
@@ -209,13 +209,12 @@ def test_human_judgments_replace_behaviour_and_are_compared_with_it(built: Label
     judged.unpersist()
 
 
-@pytest.mark.parametrize("estimator", ["ubm", "sdbn"])
-def test_session_models_run_on_logs_with_contexts(spark: SparkSession, estimator: EstimatorName, keep: Keep) -> None:
+def test_a_session_model_runs_on_logs_with_contexts(spark: SparkSession, keep: Keep) -> None:
     people = SimulationConfig(
         pages=1_500, queries=20, documents=12, examination={"phone": 1.4, "desktop": 0.7}, dirt=Dirt.none()
     )
     log = simulate(spark, people)
-    propensity = PropensitySettings(estimator=estimator, jackknife=False)
+    propensity = PropensitySettings(estimator="ubm", jackknife=False)
     settings = LabelConfig(contexts=("device",), propensity=propensity)
     built = build_labels(log.impressions, log.interactions, settings, keep=keep)
     curves = {(row.context, row.position): row.propensity for row in built.propensities.collect()}
