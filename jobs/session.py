@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pipelines.config import Spark
+
+logger = logging.getLogger(__name__)
 
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = ("schemas", "udfs", "pipelines", "jobs")
@@ -57,7 +60,15 @@ def session(settings: Spark, name: str) -> Iterator[SparkSession]:
             spark.addArtifacts(_zipped(Path(folder)), pyfile=True)
             yield spark
         finally:
-            spark.stop()
+            _stop(spark)
+
+
+def _stop(spark: SparkSession) -> None:
+    """End the session; where a signal cut a call to the JVM short, that must not hide why we stop."""
+    try:
+        spark.stop()
+    except Exception as error:
+        logger.debug("Spark did not stop cleanly: %s", error)
 
 
 def _build(settings: Spark, name: str) -> SparkSession:
