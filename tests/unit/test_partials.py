@@ -107,6 +107,15 @@ def test_a_comparison_is_paired_by_query() -> None:
     assert row.relative == pytest.approx(d.sum() / wide.a.sum(), rel=1e-9)
 
 
+@pytest.mark.parametrize("plan", [PLAN, replace(PLAN, clustered=True), replace(PLAN, bootstrap=40, randomisation=40)])
+def test_it_does_not_matter_whether_metrics_are_undefined_together(plan: Plan) -> None:
+    rows = table(4_000).sort_values(["unit", "query"])  # more than one chunk
+    rows.loc[rows.index[:6_000], "k"] = rows.k.fillna(0.5)  # the same queries for both, and then not
+    alone = [run([rows], replace(plan, metrics=(key,), pooled=pooled)) for key, pooled in (("m", ("m",)), ("k", ()))]
+    apart = pd.concat(alone).sort_values(KEY, na_position="first").reset_index(drop=True)
+    pd.testing.assert_frame_equal(run([rows], plan), apart, rtol=1e-11)
+
+
 @pytest.mark.parametrize("clustered", [False, True])
 def test_neither_partitions_nor_order_change_the_answer(clustered: bool) -> None:
     plan = replace(PLAN, clustered=clustered, bootstrap=200, percentiles=True, randomisation=200, seed=5)
