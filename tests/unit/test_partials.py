@@ -153,7 +153,7 @@ def test_clusters_are_the_units() -> None:
     assert row.effect_size == pytest.approx(d.mean() / d.std(), rel=1e-9)
 
 
-def test_queries_with_too_little_judged_are_not_compared() -> None:
+def test_queries_with_too_little_judged_do_not_count() -> None:
     rows = table()
     rows["judged"] = np.where(rows["query"].isin(rows["query"].unique()[:20]) & (rows.system == "b"), 0.5, 0.9)
     found = run([rows], replace(PLAN, judged=("judged", None), min_judged=0.7))
@@ -161,7 +161,11 @@ def test_queries_with_too_little_judged_are_not_compared() -> None:
     assert (row.queries, row.unjudged) == (40, 20)
     left_out = rows[rows["query"].isin(rows["query"].unique()[:20])].weight.sum() / rows.weight.sum()
     assert row.kept_traffic == pytest.approx(1 - left_out)
-    assert pick(found, baseline=None, candidate="b", segment="all", value="all", metric="m").queries == 60
+    alone = [pick(found, baseline=None, candidate=s, segment="all", value="all", metric="m") for s in "ab"]
+    assert [(row.queries, row.skipped) for row in alone] == [(60, 0), (40, 20)]
+    kept = rows[(rows.system == "b") & (rows.judged >= 0.7)]
+    assert alone[1].macro == pytest.approx(kept.m.mean(), rel=1e-12)
+    assert alone[1].micro == pytest.approx((kept.m * kept.m__pool).sum() / kept.m__pool.sum(), rel=1e-12)
 
 
 def test_systems_without_a_common_query_have_an_empty_comparison() -> None:

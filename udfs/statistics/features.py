@@ -36,10 +36,10 @@ def system_base(values: Floats, there: Floats, weight: Floats, pool: Floats | No
     return base
 
 
-def pair_base(baseline: Floats, candidate: Floats, weight: Floats, kept: Floats) -> Columns:
-    """What is summed over the queries of a unit, for a pair of systems; `kept` is 0 where too little is judged."""
+def pair_base(baseline: Floats, candidate: Floats, weight: Floats, kept: Bools) -> Columns:
+    """What is summed over the queries of a unit, for a pair of systems; `kept` tells where enough is judged."""
     both = ~np.isnan(baseline) & ~np.isnan(candidate)
-    used = both & (kept > 0)
+    used = both & kept
     y, b = np.where(used, candidate - baseline, 0.0), np.where(used, baseline, 0.0)
     x, w, both = _narrow(used).astype(np.float64), weight[:, None], _narrow(both)
     return {

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from udfs.ragged import Floats, Ints
+from udfs.ragged import Bools, Floats, Ints
 from udfs.statistics.features import OF_PAIR, OF_SYSTEM, Columns, pair_base, spelled_out, summands, system_base
 from udfs.statistics.frame import QUERY, Frame, frame_of, paired, pool_columns
 from udfs.statistics.plan import Plan
@@ -141,6 +141,7 @@ def _bases(frame: Frame, part: slice, plan: Plan) -> list[Columns]:
     pools = pool_columns(plan)
     with_pool = [at for at in every if pools[at] >= 0]
     values = [frame.numbers(system, part, every) for system in range(len(plan.systems))]
+    kept = [_kept(frame, part, system, plan) for system in range(len(plan.systems))]
     weight = frame.weight[part]
     bases = []
     for system, mine in enumerate(values):
@@ -148,21 +149,19 @@ def _bases(frame: Frame, part: slice, plan: Plan) -> list[Columns]:
         if pool is not None:
             pool[:, with_pool] = frame.numbers(system, part, [pools[at] for at in with_pool])
         there = (frame.at[system, part] >= 0).astype(np.float64)
-        bases.append(system_base(mine, there, weight, pool))
+        bases.append(system_base(np.where(kept[system], mine, np.nan), there, weight, pool))
     for pair in plan.pairs:
         b, c = (plan.systems.index(name) for name in pair)
-        bases.append(pair_base(values[b], values[c], weight, _kept(frame, part, (b, c), plan)))
+        bases.append(pair_base(values[b], values[c], weight, kept[b] & kept[c]))
     return bases
 
 
-def _kept(frame: Frame, part: slice, both: tuple[int, int], plan: Plan) -> Floats:
-    """Per query and metric, 1 where enough of both systems' lists is judged."""
-    kept = np.ones((part.stop - part.start, len(plan.metrics)))
+def _kept(frame: Frame, part: slice, system: int, plan: Plan) -> Bools:
+    """Per query and metric, whether enough of the system's list is judged."""
+    kept = np.ones((part.stop - part.start, len(plan.metrics)), dtype=bool)
     for metric, name in enumerate(plan.judged):
         if name is not None:
-            column = [plan.numbers.index(name)]
-            share = np.stack([frame.numbers(system, part, column)[:, 0] for system in both])
-            kept[:, metric] = (share >= plan.min_judged).all(axis=0)
+            kept[:, metric] = frame.numbers(system, part, [plan.numbers.index(name)])[:, 0] >= plan.min_judged
     return kept
 
 
