@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.aggregate import aggregate
 from pipelines.compare import compare, family_of
-from pipelines.config import Config
+from pipelines.config import Config, Span
 from pipelines.estimate import estimate, plan_of
 from pipelines.gate import Verdict, gate_rows, judge, with_verdicts
 from pipelines.impute import with_label_errors
@@ -36,7 +36,7 @@ class Scored:
     """What was scored, and what it was scored from.
 
     `rescore` makes query metrics from other labels, for where the labels are uncertain; `beside` holds averages
-    that do not come from the query metrics.
+    that do not come from the query metrics; `goal` labels by the goal alone; `days` are those of the labels.
     """
 
     query_metrics: DataFrame
@@ -47,6 +47,8 @@ class Scored:
     conventions: Conventions
     rescore: Callable[[DataFrame], DataFrame]
     beside: DataFrame | None = None
+    goal: DataFrame | None = None
+    days: Span | None = None
 
     @property
     def behaviour(self) -> bool:
@@ -83,6 +85,8 @@ def conclude(attempt: Attempt, scored: Scored, config: Config) -> Conclusions:
         relevant=_mean_relevant(scored.query_metrics),
         behaviour=scored.behaviour,
         config=config,
+        goal=_by_goal(scored, plan, config),
+        days=scored.days,
     )
     return Conclusions(tuple(verdicts), tuple(read_all(evidence)))
 
@@ -104,6 +108,15 @@ def _estimates(scored: Scored, plan: Plan, config: Config) -> DataFrame:
     return with_label_errors(
         estimates, cut, scored.labels, scored.rescore, plan=plan, draws=how.label_draws, max_grade=top
     )
+
+
+def _by_goal(scored: Scored, plan: Plan, config: Config) -> tuple[dict[str, object], ...]:
+    """The comparisons over all queries on labels by the goal alone, where these are asked for."""
+    if scored.goal is None:
+        return ()
+    whole = replace(plan, segments=(), bootstrap=0, percentiles=False, randomisation=0)
+    estimates = estimate(scored.rescore(scored.goal), plan=whole, cluster=config.statistics.cluster)
+    return _rows(estimates.where(F.col("baseline").isNotNull()))
 
 
 def _movers(attempt: Attempt, scored: Scored, plan: Plan, config: Config) -> DataFrame | None:

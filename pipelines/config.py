@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from typing import Annotated, Any
 
@@ -78,6 +79,19 @@ class Inputs(Section):
         return self
 
 
+class Span(Section):
+    """Days, the last one included."""
+
+    first: dt.date = Field(description="The first day.")
+    last: dt.date = Field(description="The last day.")
+
+    @model_validator(mode="after")
+    def _forward(self) -> Span:
+        if self.last < self.first:
+            raise ValueError(f"last, {self.last}, lies before first, {self.first}")
+        return self
+
+
 class Spark(Section):
     """The Spark session."""
 
@@ -124,6 +138,11 @@ class Config(Section):
         description="What a number means at the edges.",
     )
     labels: LabelConfig = Field(LabelConfig(), description="How a log becomes labels.")
+    trained: dict[str, Span] = Field(
+        default_factory=dict,
+        description="System → the days whose clicks it learned from. On labels of the same days it gains what it does "
+        "not deserve; a comparison says so, also where this is not known.",
+    )
     labels_of: str | None = Field(
         None,
         description="A date or a run whose published labels are used; no log and no judgments are read then.",
@@ -222,6 +241,8 @@ class Config(Section):
             raise ValueError("labels_of needs inputs.rankings, the lists to evaluate")
         if self.labels_of is None and given.impressions is None and (given.rankings is None or given.judgments is None):
             raise ValueError("inputs needs rankings and judgments, or a log: impressions and interactions")
+        if self.compare.goal is not None and not self.behaviour:
+            raise ValueError("compare.goal needs labels made from behaviour: a log, or labels_of")
         return self
 
     @property

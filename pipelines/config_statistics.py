@@ -102,6 +102,11 @@ class Compare(Section):
         "in its own lists, for a comparison in both; judged@k is computed for it. auto is 0.7 for labels made from "
         "behaviour and no bound for people's judgments.",
     )
+    goal: Literal["cart", "purchase"] | None = Field(
+        None,
+        description="With labels made from behaviour: compare also by grades from the lift of this outcome alone, and "
+        "say so where a gain is not found there. Costs a second scoring.",
+    )
     movers: int = Field(10, ge=0, description="Queries with the largest gains, and as many losses, to keep per pair.")
 
 

@@ -15,11 +15,11 @@ from pyspark.sql import functions as F
 from pipelines.check import Checked, check
 from pipelines.complaints import input_errors
 from pipelines.conclude import Scored, conclude
-from pipelines.config import Config
+from pipelines.config import Config, Span
 from pipelines.coverage import coverage
-from pipelines.labelling import Labelled, earlier_labels, labelled
+from pipelines.labelling import Labelled, by_goal, earlier_labels, labelled
 from pipelines.publish import Attempt
-from pipelines.read import Input, read
+from pipelines.read import Input, read, window
 from pipelines.runs import Manifest, code_version, committed, digest, labels_run, read_table, run_key
 from pipelines.score import Evidence, score
 from pipelines.storage import Storage
@@ -96,6 +96,8 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
                 conventions=conventions,
                 rescore=rescore,
                 beside=of_systems(rankings, checked, config, conventions),
+                goal=goal_labels(made, config),
+                days=labelled_days(config, date),
             )
             conclusions = conclude(attempt, scored, config)
         manifest = attempt.commit(
@@ -203,6 +205,20 @@ def evidence(checked: Checked, config: Config, made: Labelled | None) -> Evidenc
     given = {name: checked.rows(name) for name in ("queries", "documents", "decisions") if name in checked.tables}
     labels = checked.rows("judgments") if made is None else made.judgments
     return Evidence(labels, **given, earlier=config.earlier)
+
+
+def goal_labels(made: Labelled | None, config: Config) -> DataFrame | None:
+    """Labels by the goal alone, where a comparison by them is asked for."""
+    goal = config.compare.goal
+    return None if made is None or goal is None else by_goal(made.labels, goal, config.labels)
+
+
+def labelled_days(config: Config, date: dt.date) -> Span | None:
+    """The days that the labels come from, where they come from a log of this run that is kept by day."""
+    log = config.inputs.impressions
+    if log is None or config.labels_of is not None or "{date}" not in (log.path or ""):
+        return None
+    return Span(first=window(date, log.days)[0], last=date)
 
 
 def resolved(conventions: Conventions, checked: Checked) -> Conventions:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from pipelines.check import Checked
 from pipelines.denoise.funnel import assert_nothing_is_lost
+from pipelines.grade import by_cuts
 from pipelines.label import Labels, build_labels
 from pipelines.label_config import LabelConfig
 from pipelines.publish import Attempt
@@ -21,6 +22,7 @@ from pipelines.publish import Attempt
 class Labelled:
     """The published labels as scoring wants them, the lists of the logged systems, and what to tell people."""
 
+    labels: DataFrame
     judgments: DataFrame  # query_id, doc_id, grade
     rankings: DataFrame | None
     quarantine: DataFrame | None
@@ -44,7 +46,7 @@ def labelled(attempt: Attempt, checked: Checked, config: LabelConfig) -> Iterato
         labels = attempt.write("labels", built.labels)
         attempt.write("propensities", built.propensities.coalesce(1))
         attempt.write("denoise_funnel", built.denoise_funnel.coalesce(1))
-        yield Labelled(scorable(labels, config), built.logged_rankings, built.quarantine, _facts(built))
+        yield Labelled(labels, scorable(labels, config), built.logged_rankings, built.quarantine, _facts(built))
     finally:
         for table in held:
             table.unpersist()
@@ -52,7 +54,7 @@ def labelled(attempt: Attempt, checked: Checked, config: LabelConfig) -> Iterato
 
 def earlier_labels(labels: DataFrame, config: LabelConfig, run: str) -> Labelled:
     """The labels of a run that is already published."""
-    return Labelled(scorable(labels, config), None, None, {"from_run": run})
+    return Labelled(labels, scorable(labels, config), None, None, {"from_run": run})
 
 
 def scorable(labels: DataFrame, config: LabelConfig) -> DataFrame:
@@ -60,6 +62,13 @@ def scorable(labels: DataFrame, config: LabelConfig) -> DataFrame:
     value = F.col(f"lift_{config.grade.objective}") if config.grade.scale == "lift" else F.col("grade")
     judged = F.when(F.col("source") == "human", F.col("grade")).otherwise(value)
     return labels.where("grade IS NOT NULL").select("query_id", "doc_id", judged.cast("double").alias("grade"))
+
+
+def by_goal(labels: DataFrame, goal: str, config: LabelConfig) -> DataFrame:
+    """The same pairs graded by the lift of one outcome alone."""
+    lift = F.col(f"lift_{goal}")
+    known = labels.where(F.col("grade").isNotNull() & lift.isNotNull())
+    return known.select("query_id", "doc_id", by_cuts(lift, config.grade.cuts).cast("double").alias("grade"))
 
 
 def _facts(built: Labels) -> dict[str, Any]:
