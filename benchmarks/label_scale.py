@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from jobs.session import session
 from pipelines.config import Spark
+from pipelines.hold import held_in
 from pipelines.label import build_labels
 from pipelines.label_config import LabelConfig
 from pipelines.simulate import simulate
@@ -80,18 +81,10 @@ def _line(of: dict[str, float]) -> str:
 
 
 def _label(spark: SparkSession, folder: Path) -> int:
-    held: list[DataFrame] = []
-
-    def keep(table: DataFrame) -> DataFrame:
-        held.append(table.persist())
-        return held[-1]
-
-    impressions = spark.read.parquet(str(folder / "impressions"))
-    built = build_labels(impressions, spark.read.parquet(str(folder / "interactions")), LabelConfig(), keep=keep)
+    impressions, interactions = (spark.read.parquet(str(folder / name)) for name in ("impressions", "interactions"))
+    built = build_labels(impressions, interactions, LabelConfig(), keep=held_in(f"{folder}/held"))
     for name in ("labels", "propensities", "denoise_funnel"):
         getattr(built, name).write.parquet(str(folder / name))
-    for table in held:
-        table.unpersist()
     return impressions.count()
 
 

@@ -25,6 +25,7 @@ from pipelines.config import Spark
 from pipelines.denoise.pairs import cells_of
 from pipelines.denoise.settings import DenoiseSettings, InternalUser
 from pipelines.grade import grade
+from pipelines.hold import held_in
 from pipelines.label import build_labels
 from pipelines.label_config import LabelConfig
 from pipelines.propensity.estimate import estimate_propensities
@@ -67,14 +68,14 @@ def run(spark: SparkSession, seed: int, pages: int, depths: Sequence[int]) -> pd
         log = _stored(spark, simulate(spark, config), Path(folder))
         start = time.monotonic()
         held: list[DataFrame] = []
+        hold = held_in(f"{folder}/held")
 
         def keep(table: DataFrame) -> DataFrame:
-            held.append(table.persist())
+            held.append(hold(table))
             return held[-1]
 
         built = build_labels(log.impressions, log.interactions, SETTINGS, keep=keep)
         labels = keep(built.labels)
-        labels.count()
         seconds = time.monotonic() - start
         impressions = log.impressions.count()
         curve = np.array([row.propensity for row in built.propensities.orderBy("position").collect()])
@@ -86,8 +87,6 @@ def run(spark: SparkSession, seed: int, pages: int, depths: Sequence[int]) -> pd
             flush=True,
         )
         table = pd.concat({depth: _compare(log, labels, depth) for depth in depths}, names=["depth", "system"])
-        for part in held:
-            part.unpersist()
     print(table.round(4).to_string(), flush=True)
     return table
 

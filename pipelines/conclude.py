@@ -59,24 +59,21 @@ class Scored:
 def conclude(attempt: Attempt, scored: Scored, config: Config) -> Conclusions:
     """Estimate everything in one pass over the query metrics, and publish what follows from it."""
     plan = plan_of(config, scored.systems, scored.specs)
-    estimates = _estimates(scored, plan, config).persist()
-    try:
-        averages = aggregate(estimates)
-        everything = averages if scored.beside is None else averages.unionByName(scored.beside)
-        attempt.write("segment_metrics", everything.coalesce(1))
-        verdicts = judge(gate_rows(estimates, config), config, scored.systems, behaviour=scored.behaviour)
-        if not plan.pairs:
-            return Conclusions(tuple(verdicts), ())
-        compared = compare(
-            estimates,
-            family=family_of(config),
-            correction=config.compare.correction,
-            confidence=config.statistics.confidence,
-        )
-        judged = with_verdicts(compared, verdicts, config.compare.baseline)
-        comparisons = attempt.write("comparisons", judged.coalesce(1))
-    finally:
-        estimates.unpersist()
+    estimates = attempt.hold(_estimates(scored, plan, config))
+    averages = aggregate(estimates)
+    everything = averages if scored.beside is None else averages.unionByName(scored.beside)
+    attempt.write("segment_metrics", everything.coalesce(1))
+    verdicts = judge(gate_rows(estimates, config), config, scored.systems, behaviour=scored.behaviour)
+    if not plan.pairs:
+        return Conclusions(tuple(verdicts), ())
+    compared = compare(
+        estimates,
+        family=family_of(config),
+        correction=config.compare.correction,
+        confidence=config.statistics.confidence,
+    )
+    judged = with_verdicts(compared, verdicts, config.compare.baseline)
+    comparisons = attempt.write("comparisons", judged.coalesce(1))
     moves = _movers(attempt, scored, plan, config)
     shown = ["all", *[columns[0] for columns in plan.segments if len(columns) == 1]]
     evidence = Evidence(
@@ -123,12 +120,11 @@ def _movers(attempt: Attempt, scored: Scored, plan: Plan, config: Config) -> Dat
     if not config.compare.movers:
         return None
     specs = headline(config, scored.specs)
-    changed = changes(scored.query_metrics, pairs=plan.pairs, specs=specs, most=config.compare.movers).persist()
-    try:
-        moved = with_moves(changed, scored.rankings, scored.labels, specs=specs, conventions=scored.conventions)
-        return attempt.write("query_changes", moved.coalesce(1))
-    finally:
-        changed.unpersist()
+    changed = attempt.hold(
+        changes(scored.query_metrics, pairs=plan.pairs, specs=specs, most=config.compare.movers).coalesce(1)
+    )
+    moved = with_moves(changed, scored.rankings, scored.labels, specs=specs, conventions=scored.conventions)
+    return attempt.write("query_changes", moved.coalesce(1))
 
 
 def _mean_relevant(query_metrics: DataFrame) -> float:

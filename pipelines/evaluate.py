@@ -6,7 +6,7 @@ import datetime as dt
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -69,7 +69,7 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
     if done and not force:
         return Outcome(done[0], found_done=True)
 
-    with Attempt(storage, date, key) as attempt, input_errors("while evaluating"), ExitStack() as stack:
+    with Attempt(storage, date, key) as attempt, input_errors("while evaluating"):
         with stages.stage("check"):
             checked = check(inputs, config)
             if not checked.systems:
@@ -77,7 +77,7 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
                 raise InputError("there are no systems to evaluate: the log does not name them", hint=hint)
             conventions = resolved(config.conventions, checked)
         with stages.stage("label"):
-            made = stack.enter_context(_labels(spark, attempt, checked, config, found))
+            made = _labels(spark, attempt, checked, config, found)
             attempt.write("quarantine", quarantined(checked, made))
             logged = None if made is None else made.rankings
             rankings = checked.rows("rankings") if "rankings" in checked.tables or logged is None else logged
@@ -164,7 +164,8 @@ def label(spark: SparkSession, config: Config, date: dt.date, *, force: bool = F
     with Attempt(storage, date, key) as attempt, input_errors("while labelling"):
         with stages.stage("check"):
             checked = check(inputs, log)
-        with stages.stage("label"), labelled(attempt, checked, log.labels) as made:
+        with stages.stage("label"):
+            made = labelled(attempt, checked, log.labels)
             attempt.write("quarantine", quarantined(checked, made))
         manifest = attempt.commit(
             seconds=stages.seconds,
@@ -180,18 +181,13 @@ def label(spark: SparkSession, config: Config, date: dt.date, *, force: bool = F
     return Outcome(manifest, found_done=False)
 
 
-@contextmanager
 def _labels(
     spark: SparkSession, attempt: Attempt, checked: Checked, config: Config, run: str | None
-) -> Iterator[Labelled | None]:
+) -> Labelled | None:
     """Labels of an earlier run, or made from the log, or none where people's judgments are all there is."""
     if run is not None:
-        yield earlier_labels(read_table(spark, config.warehouse, "labels", run=run), config.labels, run)
-    elif checked.from_behaviour:
-        with labelled(attempt, checked, config.labels) as made:
-            yield made
-    else:
-        yield None
+        return earlier_labels(read_table(spark, config.warehouse, "labels", run=run), config.labels, run)
+    return labelled(attempt, checked, config.labels) if checked.from_behaviour else None
 
 
 def quarantined(checked: Checked, made: Labelled | None) -> DataFrame:

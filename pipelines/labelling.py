@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,27 +27,16 @@ class Labelled:
     facts: dict[str, Any]
 
 
-@contextmanager
-def labelled(attempt: Attempt, checked: Checked, config: LabelConfig) -> Iterator[Labelled]:
-    """Build and publish the labels of a run; what is held in memory is let go at the end of the block."""
-    held: list[DataFrame] = []
-
-    def keep(table: DataFrame) -> DataFrame:
-        held.append(table.persist())
-        return held[-1]
-
-    try:
-        human = checked.rows("judgments") if "judgments" in checked.tables else None
-        built = build_labels(
-            checked.rows("impressions"), checked.rows("interactions"), config, judgments=human, keep=keep
-        )
-        labels = attempt.write("labels", built.labels)
-        attempt.write("propensities", built.propensities.coalesce(1))
-        attempt.write("denoise_funnel", built.denoise_funnel.coalesce(1))
-        yield Labelled(labels, scorable(labels, config), built.logged_rankings, built.quarantine, _facts(built))
-    finally:
-        for table in held:
-            table.unpersist()
+def labelled(attempt: Attempt, checked: Checked, config: LabelConfig) -> Labelled:
+    """Build and publish the labels of a run."""
+    human = checked.rows("judgments") if "judgments" in checked.tables else None
+    built = build_labels(
+        checked.rows("impressions"), checked.rows("interactions"), config, judgments=human, keep=attempt.hold
+    )
+    labels = attempt.write("labels", built.labels)
+    attempt.write("propensities", built.propensities.coalesce(1))
+    attempt.write("denoise_funnel", built.denoise_funnel.coalesce(1))
+    return Labelled(labels, scorable(labels, config), built.logged_rankings, built.quarantine, _facts(built))
 
 
 def earlier_labels(labels: DataFrame, config: LabelConfig, run: str) -> Labelled:
