@@ -11,6 +11,7 @@ import click
 
 COMMANDS = {
     "evaluate": ("jobs.evaluate", "Score systems against labels and publish the result."),
+    "check": ("jobs.check", "Check the data of a date without evaluating it."),
     "label": ("jobs.label", "Make labels from a log and publish them alone."),
     "explain": ("jobs.explain", "Tell why a document has its grade, number by number."),
     "propensity": ("jobs.propensity", "Draw how the chance of being looked at falls with the position."),

@@ -1,0 +1,31 @@
+"""Whether the ranked queries are judged at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipelines.quality.registry import Facts, Finding, check, percent, share
+
+
+@check(
+    tables="rankings against judgments",
+    severity="warn",
+    threshold=0.5,
+    measures="largest share of lists whose query has no judgment",
+    advice="compare query_id of both tables; queries without a judgment are left out of every mean",
+)
+def rankings_without_label(facts: Facts, threshold: float) -> Iterator[Finding]:
+    """Means over the few queries that happen to be judged speak for those few."""
+    for name, known in facts.having("lists", "unlabelled"):
+        found = share(known["unlabelled"], known["lists"])
+        yield Finding(
+            name,
+            found <= threshold,
+            observed=f"{known['unlabelled']:,} of {known['lists']:,} lists answer a query without a judgment "
+            f"({percent(found)})",
+            allowed=f"at most {percent(threshold)}",
+            column="query_id",
+            rows=known["lists"],
+            failed_rows=known["unlabelled"],
+            sample=tuple(known["unlabelled_sample"]),
+        )

@@ -1,0 +1,164 @@
+"""The contracts as suites of Great Expectations: one bundled pass per table, and a second look only at what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from pipelines.quality.results import Result, samples
+from schemas.table import Table
+
+if TYPE_CHECKING:
+    from great_expectations.core import ExpectationValidationResult
+    from great_expectations.datasource.fluent.spark_datasource import SparkDatasource
+    from pyspark.sql import DataFrame
+
+# Of the values that fail, three are shown; everything else about them is counted.
+_DETAILS = {"result_format": "SUMMARY", "partial_unexpected_count": 3}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a kind of expectation is called here, why a contract has it, and what to do where it fails."""
+
+    name: str
+    allowed: str
+    reason: str
+    advice: str
+
+
+USABLE = Rule(
+    "usable_rows",
+    "rows that fit the contract; at most max_rejected of them may not",
+    "A row that does not fit its contract cannot be used, and what is left may no longer speak for the whole.",
+    "the table quarantine has every such row with its reason; mend the data, or raise max_rejected",
+)
+_MEND = "look at the sample, mend the data or name the right column in inputs.TABLE.columns"
+RULES: Mapping[str, Rule] = {
+    "expect_column_to_exist": Rule(
+        "column_exists", "the column", "A number made without a column that it needs is another number.", _MEND
+    ),
+    "expect_column_values_to_be_of_type": Rule(
+        "type", "values of type {type_}", "Text is sorted, summed and compared by other rules than numbers.", _MEND
+    ),
+    "expect_column_values_to_not_be_null": Rule(
+        "not_null", "a value in every row", "A row without it belongs to nothing that it could be counted for.", _MEND
+    ),
+    "expect_column_values_to_be_between": Rule(
+        "range", "{min_value} to {max_value}", "A value outside of it is another quantity, or broken.", _MEND
+    ),
+    "expect_column_values_to_be_in_set": Rule(
+        "values", "{value_set}", "A word that means nothing here is not counted as anything.", _MEND
+    ),
+    "expect_column_values_to_match_regex": Rule(
+        "pattern", "{regex}", "A name of another form is not the name of what it should be.", _MEND
+    ),
+    "expect_column_values_to_be_null": USABLE,
+}
+
+
+@dataclass(frozen=True)
+class Validated:
+    """The results of one suite, ours and those of Great Expectations."""
+
+    results: tuple[Result, ...]
+    given: tuple[ExpectationValidationResult, ...]
+
+
+@dataclass
+class Suites:
+    """Runs suites in one ephemeral context, which is made, and imported, when the first one is run."""
+
+    _runs: int = field(default=0, init=False)
+
+    @cached_property
+    def _source(self) -> SparkDatasource:
+        import great_expectations as gx
+        from great_expectations.data_context.types.base import ProgressBarsConfig
+
+        context = gx.get_context(mode="ephemeral")
+        context.variables.progress_bars = ProgressBarsConfig(globally=False)
+        # By default Great Expectations persists what it looks at, and never lets it go.
+        return context.data_sources.add_spark("assay", persist=False)
+
+    def validate(
+        self, table: Table, rows: DataFrame, *, tolerated: float, reason: str | None = None, quoted: str = ""
+    ) -> Validated:
+        """Hold `rows` against the contract; more than `tolerated` of them failing is an error, fewer a warning.
+
+        `reason` names a column that is null where a row fits; `quoted` says what those of other rows add up to.
+        """
+        wanted = table.expectations()
+        if reason is not None:
+            wanted.append({"type": "expect_column_values_to_be_null", "kwargs": {"column": reason}})
+        first = self._run(table.name, rows, wanted, "BOOLEAN_ONLY")
+        failed = [_identity(of) for of in first if not of.success]
+        if failed:
+            again = self._run(table.name, rows, [e for e in wanted if _key(e["type"], e["kwargs"]) in failed], _DETAILS)
+            details = {_identity(of): of for of in again}
+            first = [details.get(_identity(of), of) for of in first]
+        return Validated(tuple(_result(table.name, of, tolerated, quoted) for of in first), tuple(first))
+
+    def _run(
+        self, name: str, rows: DataFrame, wanted: Sequence[dict[str, Any]], result_format: Any
+    ) -> list[ExpectationValidationResult]:
+        from great_expectations.core import ExpectationSuite
+        from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
+
+        self._runs += 1
+        asset = self._source.add_dataframe_asset(f"{name} {self._runs}")
+        batch = asset.add_batch_definition_whole_dataframe("all rows").get_batch({"dataframe": rows})
+        suite = ExpectationSuite(name=name, expectations=[ExpectationConfiguration(**e) for e in wanted])
+        return list(batch.validate(suite, result_format=result_format).results)
+
+
+def _key(kind: str, kwargs: Mapping[str, Any]) -> tuple[str, str]:
+    return kind, str(kwargs["column"])
+
+
+def _identity(given: ExpectationValidationResult) -> tuple[str, str]:
+    config = given.expectation_config
+    assert config is not None  # Great Expectations gives it with every result
+    return _key(config.type, config.kwargs)
+
+
+def _result(table: str, given: ExpectationValidationResult, tolerated: float, quoted: str) -> Result:
+    config = given.expectation_config
+    assert config is not None
+    rule = RULES[config.type]
+    found: Mapping[str, Any] = given.result or {}
+    rows, failed = found.get("element_count"), found.get("unexpected_count")
+    severity: Literal["error", "warn"] = (
+        "warn" if rows and failed is not None and failed <= tolerated * rows else "error"
+    )
+    words = {k: ", ".join(map(str, v)) if isinstance(v, list) else v for k, v in config.kwargs.items()}
+    limits = {k: "any" if v is None else v for k, v in words.items()}
+    column = None if rule is USABLE else str(config.kwargs["column"])
+    return Result(
+        table,
+        rule.name,
+        column,
+        "error" if given.success else severity,
+        bool(given.success),
+        rows,
+        failed,
+        None if given.success else _observed(found, given, quoted if rule is USABLE else ""),
+        rule.allowed.format_map(limits),
+        () if given.success else samples(found.get("partial_unexpected_list") or ()),
+        rule.reason,
+        rule.advice.replace("TABLE", table),
+    )
+
+
+def _observed(found: Mapping[str, Any], given: ExpectationValidationResult, quoted: str) -> str:
+    if found.get("unexpected_count") is not None:
+        return f"{found['unexpected_count']:,} of {found['element_count']:,} rows fail" + (quoted and f": {quoted}")
+    if found.get("observed_value") is not None:
+        return f"{found['observed_value']}"
+    said = str(given.exception_info or "").strip()
+    return f"could not be looked at: {said[:LONGEST]}" if "raised_exception': True" in said else "absent"
+
+
+LONGEST = 300
