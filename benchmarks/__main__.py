@@ -3,12 +3,14 @@
 import json
 import warnings
 from pathlib import Path
+from typing import Any
 
-from benchmarks import in_memory, on_spark
+from benchmarks import in_memory, on_spark, quality
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     Path("build").mkdir(exist_ok=True)
-    figures = {"on Spark": on_spark.main(), "in memory": in_memory.measure(50_000)}
+    figures: dict[str, Any] = {"on Spark": on_spark.main(), "in memory": in_memory.measure(50_000)}
+    figures["checks of the data"] = quality.main()
     print(json.dumps(figures["in memory"]["ratio"]))
     Path("build/bench.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")

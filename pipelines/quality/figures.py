@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from pyspark.sql import Column
@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pipelines.config import Source
 from pipelines.read import window
 from schemas.conform import Conformed
+from schemas.table import Table
 
 EARLIEST = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 LONGEST_VISIT = 86_400  # seconds; more is in another unit
@@ -24,13 +25,16 @@ def asked_days(source: Source, date: dt.date) -> list[str] | None:
     return [day.isoformat() for day in window(date, source.days)] if dated else None
 
 
-def figures(table: Conformed, source: Source, date: dt.date) -> dict[str, Any]:
-    """What the checks want to know of an input, beyond the count of its rows."""
+def figures(table: Conformed, given: Collection[str], source: Source, date: dt.date) -> dict[str, Any]:
+    """What the checks want to know of an input that has the columns `given`, beyond the count of its rows."""
     days = asked_days(source, date)
-    wanted = _wanted(table.table.name, days or [], date)
+    optional = [name for name in _optional(table.table) if source.columns.get(name, name) in given]
+    wanted = _wanted(table.table.name, days or [], date) | _empty(optional)
     found = table.marked.agg(*[value.alias(name) for name, value in wanted.items()]).first() if wanted else None
     row = {} if found is None else found.asDict()
     known: dict[str, Any] = {"window": days} if days else {}
+    if "empty" in row:
+        row["empty"] = dict(zip(optional, row["empty"], strict=True))
     if "days" in row:
         row["days"] = dict(zip(days or [], row["days"], strict=True))
     if "grades" in row:
@@ -39,6 +43,15 @@ def figures(table: Conformed, source: Source, date: dt.date) -> dict[str, Any]:
         row.pop("days", None)
         row.pop("outside", None)
     return known | {name: _samples(value) if name.endswith("_sample") else value for name, value in row.items()}
+
+
+def _optional(table: Table) -> list[str]:
+    """The optional columns; those of which a row needs just one are no sign of anything."""
+    return [column.name for column in table.columns if column.optional and column.name not in table.one_of]
+
+
+def _empty(columns: Sequence[str]) -> dict[str, Column]:
+    return {"empty": F.array(*[F.count_if(F.col(name).isNull()) for name in columns])} if columns else {}
 
 
 def _wanted(name: str, days: Sequence[str], date: dt.date) -> dict[str, Column]:

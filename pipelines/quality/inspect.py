@@ -84,7 +84,10 @@ class Inspection:
     def known(self, inputs: Mapping[str, Input], checked: Checked) -> dict[str, dict[str, Any]]:
         """The figures of every input that need no shuffle."""
         sources = self.config.sources()
-        known = {name: figures(table, sources[name], self.date) for name, table in checked.tables.items()}
+        known = {
+            name: figures(table, inputs[name].raw.columns, sources[name], self.date)
+            for name, table in checked.tables.items()
+        }
         if "impressions" in known and "interactions" in known:
             known["interactions"]["shown"] = checked.counts["impressions"].kept
         return known

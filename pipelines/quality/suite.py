@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pipelines.quality.results import Result, samples
 from schemas.table import Table
@@ -24,7 +24,7 @@ class Rule:
     """How a kind of expectation is called here, why a contract has it, and what to do where it fails."""
 
     name: str
-    allowed: str
+    allowed: str  # empty where the contract says it of the column
     reason: str
     advice: str
 
@@ -41,19 +41,19 @@ RULES: Mapping[str, Rule] = {
         "column_exists", "the column", "A number made without a column that it needs is another number.", _MEND
     ),
     "expect_column_values_to_be_of_type": Rule(
-        "type", "values of type {type_}", "Text is sorted, summed and compared by other rules than numbers.", _MEND
+        "type", "", "Text is sorted, summed and compared by other rules than numbers.", _MEND
     ),
     "expect_column_values_to_not_be_null": Rule(
         "not_null", "a value in every row", "A row without it belongs to nothing that it could be counted for.", _MEND
     ),
     "expect_column_values_to_be_between": Rule(
-        "range", "{min_value} to {max_value}", "A value outside of it is another quantity, or broken.", _MEND
+        "range", "", "A value outside of it is another quantity, or broken.", _MEND
     ),
     "expect_column_values_to_be_in_set": Rule(
-        "values", "{value_set}", "A word that means nothing here is not counted as anything.", _MEND
+        "values", "", "A word that means nothing here is not counted as anything.", _MEND
     ),
     "expect_column_values_to_match_regex": Rule(
-        "pattern", "{regex}", "A name of another form is not the name of what it should be.", _MEND
+        "pattern", "", "A name of another form is not the name of what it should be.", _MEND
     ),
     "expect_column_values_to_be_null": USABLE,
 }
@@ -99,7 +99,7 @@ class Suites:
             again = self._run(table.name, rows, [e for e in wanted if _key(e["type"], e["kwargs"]) in failed], _DETAILS)
             details = {_identity(of): of for of in again}
             first = [details.get(_identity(of), of) for of in first]
-        return Validated(tuple(_result(table.name, of, tolerated, quoted) for of in first), tuple(first))
+        return Validated(tuple(_result(table, of, tolerated, quoted) for of in first), tuple(first))
 
     def _run(
         self, name: str, rows: DataFrame, wanted: Sequence[dict[str, Any]], result_format: Any
@@ -124,31 +124,25 @@ def _identity(given: ExpectationValidationResult) -> tuple[str, str]:
     return _key(config.type, config.kwargs)
 
 
-def _result(table: str, given: ExpectationValidationResult, tolerated: float, quoted: str) -> Result:
-    config = given.expectation_config
-    assert config is not None
-    rule = RULES[config.type]
+def _result(table: Table, given: ExpectationValidationResult, tolerated: float, quoted: str) -> Result:
+    kind, column = _identity(given)
+    rule, passed = RULES[kind], bool(given.success)
     found: Mapping[str, Any] = given.result or {}
     rows, failed = found.get("element_count"), found.get("unexpected_count")
-    severity: Literal["error", "warn"] = (
-        "warn" if rows and failed is not None and failed <= tolerated * rows else "error"
-    )
-    words = {k: ", ".join(map(str, v)) if isinstance(v, list) else v for k, v in config.kwargs.items()}
-    limits = {k: "any" if v is None else v for k, v in words.items()}
-    column = None if rule is USABLE else str(config.kwargs["column"])
+    few = rows is not None and failed is not None and failed <= tolerated * rows
     return Result(
-        table,
+        table.name,
         rule.name,
-        column,
-        "error" if given.success else severity,
-        bool(given.success),
+        None if rule is USABLE else column,
+        "warn" if few and not passed else "error",
+        passed,
         rows,
         failed,
-        None if given.success else _observed(found, given, quoted if rule is USABLE else ""),
-        rule.allowed.format_map(limits),
-        () if given.success else samples(found.get("partial_unexpected_list") or ()),
+        None if passed else _observed(found, given, quoted if rule is USABLE else ""),
+        rule.allowed or (table[column].type if rule.name == "type" else table[column].allowed()),
+        () if passed else samples(found.get("partial_unexpected_list") or ()),
         rule.reason,
-        rule.advice.replace("TABLE", table),
+        rule.advice.replace("TABLE", table.name),
     )
 
 
@@ -158,7 +152,4 @@ def _observed(found: Mapping[str, Any], given: ExpectationValidationResult, quot
     if found.get("observed_value") is not None:
         return f"{found['observed_value']}"
     said = str(given.exception_info or "").strip()
-    return f"could not be looked at: {said[:LONGEST]}" if "raised_exception': True" in said else "absent"
-
-
-LONGEST = 300
+    return f"could not be looked at: {said[:300]}" if "raised_exception': True" in said else "absent"

@@ -20,6 +20,7 @@ LOG = ("impressions", "interactions")
 LISTS = ("rankings", "judgments", "queries")
 QUERIES = 24
 PAGES = 120
+NAMES = [f"größe {q:02d}" for q in range(QUERIES)]  # with letters that an encoding can break
 
 Frames = dict[str, pd.DataFrame]
 
@@ -30,7 +31,7 @@ def clean() -> Frames:
     pages = [
         {
             "serp_id": f"s{page:03d}",
-            "query_id": f"q{page % QUERIES:02d}",
+            "query_id": NAMES[page % QUERIES],
             "user_id": f"u{page % 40}",
             "system": "ab"[page % 2],
             "ts": start + dt.timedelta(minutes=23 * page),
@@ -52,23 +53,22 @@ def clean() -> Frames:
             "dwell_seconds": [30.0 + n for n in range(len(clicked))],
         }
     )
-    names = [f"q{q:02d}" for q in range(QUERIES)]
     rankings = pd.DataFrame(
         [
             {"system": system, "query_id": q, "doc_id": f"{q}-d{(r + shift) % 5}", "rank": r}
             for shift, system in enumerate("ab")
-            for q in names
+            for q in NAMES
             for r in (1, 2, 3, 4)
         ]
     )
     judgments = pd.DataFrame(
         [
             {"query_id": q, "doc_id": f"{q}-d{d}", "grade": float((d + n) % 4)}
-            for n, q in enumerate(names)
+            for n, q in enumerate(NAMES)
             for d in range(5)
         ]
     )
-    queries = pd.DataFrame({"query_id": names, "weight": [float(n + 1) for n in range(QUERIES)]})
+    queries = pd.DataFrame({"query_id": NAMES, "weight": [float(n + 1) for n in range(QUERIES)]})
     return {
         "impressions": impressions,
         "interactions": interactions,
