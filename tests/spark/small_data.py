@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from pipelines.check import check
@@ -86,7 +87,8 @@ def setting(tables: Sequence[str], **changes: Any) -> Config:
 
 def held(spark: SparkSession, frames: Mapping[str, pd.DataFrame]) -> dict[str, Input]:
     """The tables as they would have been read."""
-    return {name: Input(spark.createDataFrame(frame), ("memory",), (), 1, name) for name, frame in frames.items()}
+    tables = {name: pa.Table.from_pandas(frame, preserve_index=False) for name, frame in frames.items()}
+    return {name: Input(spark.createDataFrame(table), ("memory",), (), 1, name) for name, table in tables.items()}
 
 
 def inspect(

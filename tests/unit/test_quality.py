@@ -1,6 +1,7 @@
 """Checks without Spark: their configuration, what they compare with, and how they are told."""
 
 import datetime as dt
+import math
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,8 @@ def publish(storage: Storage, date: str, run: str, *, rows: int, status: str = "
 
 def test_checks_are_switched_and_tuned_in_the_configuration(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
-    file.write_text(
-        "inputs: {rankings: {path: r}, judgments: {path: j}}\nchecks: off\nquality: {volume: {threshold: 0.3}}\n"
-    )
+    told = "checks: off\nquality: {volume: {threshold: 0.3}}\n"
+    file.write_text("inputs: {rankings: {path: r}, judgments: {path: j}}\n" + told)
     config = load(file).config
     assert config.checks == "off", "YAML takes it for false"
     assert (config.quality.of("volume").threshold, config.quality.of("volume").severity) == (0.3, "warn")
@@ -82,22 +82,23 @@ def test_what_is_usual_comes_from_the_live_runs_of_the_same_place(tmp_path: Path
 def test_a_refused_run_is_not_live_and_is_vacuumed_with_its_pages(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     publish(storage, "2026-11-01", "good", rows=1)
-    publish(storage, "2026-11-01", "refused-1", rows=1, status="refused")
-    publish(storage, "2026-11-01", "refused-twice", rows=1, status="refused")
+    publish(storage, "2026-11-01", "bad", rows=1, status="refused")
+    publish(storage, "2026-11-01", "worse", rows=1, status="refused")
     assert [m.run for m in live(committed(storage))] == ["good"]
     assert len(recorded(storage)) == 3
     rubbish = find(storage, keep=1, hours=0)
-    assert [m.run for m in rubbish.runs] == ["refused-1"]
+    assert [m.run for m in rubbish.runs] == ["bad"]
     assert rubbish.orphans == ()
     remove(storage, rubbish)
-    assert not (tmp_path / "data_docs/dt=2026-11-01/run=refused-1").exists()
+    assert not (tmp_path / "data_docs/dt=2026-11-01/run=bad").exists()
     assert (tmp_path / "data_docs/dt=2026-11-01/run=good/index.html").exists()
 
 
 def test_the_stability_index_is_that_of_the_formula() -> None:
     assert stability_index({"0": 50, "1": 50}, {"0": 50, "1": 50}) == 0
-    # p = (80.5, 20.5)/101, q = (50.5, 50.5)/101: (p − q)·ln(p/q) summed
-    assert stability_index({"0": 80, "1": 20}, {"0": 50, "1": 50}) == pytest.approx(0.40631, abs=1e-5)
+    # p = (80.5, 20.5)/101, q = (50.5, 50.5)/101
+    by_hand = 30 / 101 * (math.log(80.5 / 50.5) - math.log(20.5 / 50.5))
+    assert stability_index({"0": 80, "1": 20}, {"0": 50, "1": 50}) == pytest.approx(by_hand, abs=1e-12)
 
 
 def result(check: str, *, passed: bool = False, severity: Any = "error") -> Result:
