@@ -65,7 +65,7 @@ class Inspection:
             tables = {name: table.table for name, table in checked.tables.items()}
             for name, found in relations(tables, rows, kept, most=self.config.quality.sample_rows).items():
                 known[name] |= found
-        self._declared(known, {name: inputs[name] for name in known}, checked)
+        self._declared(known, {name: record(inputs[name], checked, name) | of for name, of in known.items()})
 
     def validated(self, table: Conformed, checked: Checked) -> Validated:
         """One input against its contract: every row as it was cast, those in quarantine too."""
@@ -99,18 +99,16 @@ class Inspection:
         for name, rows in made.items():
             if name in OUTPUTS and name != "quarantine":
                 self._take(name, self._suites.validate(OUTPUTS[name], rows, tolerated=0.0))
-        self._declared(outcomes(made), {}, None)
+        known = outcomes(made)
+        self._declared(known, known)
 
     def _take(self, name: str, validated: Validated) -> None:
         self.results += validated.results
         self._given[name] = validated.given
 
-    def _declared(self, known: dict[str, dict[str, Any]], inputs: Mapping[str, Input], checked: Checked | None) -> None:
-        """Run the declared checks on what is known of these tables, and keep the figures."""
-        self.figures |= known
-        tables = known
-        if checked is not None:
-            tables = {name: record(inputs[name], checked, name) | of for name, of in known.items()}
+    def _declared(self, figures: dict[str, dict[str, Any]], tables: Mapping[str, Mapping[str, Any]]) -> None:
+        """Run the declared checks on all that is known of these tables, and keep what was gathered for them."""
+        self.figures |= figures
         facts = Facts(self.date, tables, self.history)
         for name, check in checks().items():
             settings = self.config.quality.of(name)

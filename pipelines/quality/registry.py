@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal
@@ -90,6 +90,30 @@ def check(
         return function
 
     return register
+
+
+def at_most(
+    threshold: float,
+    table: str,
+    part: int,
+    whole: int,
+    what: str,
+    *,
+    column: str | None = None,
+    sample: Iterable[str] = (),
+) -> Finding:
+    """A finding about the share of some rows among all that were looked at; `what` says what is wrong with them."""
+    found = share(part, whole)
+    return Finding(
+        table,
+        found <= threshold,
+        observed=f"{part:,} of {whole:,} {what} ({percent(found)})",
+        allowed=f"at most {percent(threshold)}",
+        column=column,
+        rows=whole,
+        failed_rows=part,
+        sample=tuple(sample),
+    )
 
 
 def share(part: float, whole: float) -> float:

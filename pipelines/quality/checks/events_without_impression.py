@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Finding, check, percent, share
+from pipelines.quality.registry import Facts, Finding, at_most, check
 
 
 @check(
@@ -18,15 +18,5 @@ from pipelines.quality.registry import Facts, Finding, check, percent, share
 def events_without_impression(facts: Facts, threshold: float) -> Iterator[Finding]:
     """Clicks that find no impression are lost, and documents lose their labels with them."""
     for name, known in facts.having("placed", "unshown"):
-        found = share(known["unshown"], known["placed"])
-        yield Finding(
-            name,
-            found <= threshold,
-            observed=f"{known['unshown']:,} of {known['placed']:,} events were done to what their page did not show "
-            f"({percent(found)})",
-            allowed=f"at most {percent(threshold)}",
-            column="serp_id",
-            rows=known["placed"],
-            failed_rows=known["unshown"],
-            sample=tuple(known["unshown_sample"]),
-        )
+        what, such = "events were done to what their page did not show", known["unshown_sample"]
+        yield at_most(threshold, name, known["unshown"], known["placed"], what, column="serp_id", sample=such)

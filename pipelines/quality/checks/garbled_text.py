@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Finding, check, percent, share
+from pipelines.quality.registry import Facts, Finding, at_most, check
 
 
 @check(
@@ -17,14 +17,5 @@ from pipelines.quality.registry import Facts, Finding, check, percent, share
 def garbled_text(facts: Facts, threshold: float) -> Iterator[Finding]:
     """A name that was read in the wrong encoding equals no other name, and its rows join with nothing."""
     for name, known in facts.having("keyed", "garbled"):
-        found = share(known["garbled"], known["keyed"])
-        yield Finding(
-            name,
-            found <= threshold,
-            observed=f"{known['garbled']:,} of {known['keyed']:,} rows have a name with characters that no one typed "
-            f"({percent(found)})",
-            allowed=f"at most {percent(threshold)}",
-            rows=known["keyed"],
-            failed_rows=known["garbled"],
-            sample=tuple(known["garbled_sample"]),
-        )
+        what, such = "rows have a name with characters that no one typed", known["garbled_sample"]
+        yield at_most(threshold, name, known["garbled"], known["keyed"], what, sample=such)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Finding, check, percent, share
+from pipelines.quality.registry import Facts, Finding, at_most, check
 
 
 @check(
@@ -17,14 +17,5 @@ from pipelines.quality.registry import Facts, Finding, check, percent, share
 def outside_window(facts: Facts, threshold: float) -> Iterator[Finding]:
     """Rows of other days count twice when their own day is read, and mix what should be compared."""
     for name, known in facts.having("outside", "window"):
-        found = share(known["outside"], known["read"])
-        window = f"{known['window'][0]} to {known['window'][-1]}"
-        yield Finding(
-            name,
-            found <= threshold,
-            observed=f"{known['outside']:,} of {known['read']:,} rows are not of {window} ({percent(found)})",
-            allowed=f"at most {percent(threshold)}",
-            column="ts",
-            rows=known["read"],
-            failed_rows=known["outside"],
-        )
+        what = f"rows are not of {known['window'][0]} to {known['window'][-1]}"
+        yield at_most(threshold, name, known["outside"], known["read"], what, column="ts")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Finding, check, percent, share
+from pipelines.quality.registry import Facts, Finding, at_most, check
 
 
 @check(
@@ -17,15 +17,5 @@ from pipelines.quality.registry import Facts, Finding, check, percent, share
 def positions_from_zero(facts: Facts, threshold: float) -> Iterator[Finding]:
     """A log that counts from 0 loses its first results to quarantine and shifts all others by one place."""
     for name, known in facts.having("zero_positions"):
-        found = share(known["zero_positions"], known["read"])
-        yield Finding(
-            name,
-            found <= threshold,
-            observed=f"{known['zero_positions']:,} of {known['read']:,} impressions stand at position 0 "
-            f"({percent(found)})",
-            allowed=f"at most {percent(threshold)}",
-            column="position",
-            rows=known["read"],
-            failed_rows=known["zero_positions"],
-            sample=("0",) if known["zero_positions"] else (),
-        )
+        what, such = "impressions stand at position 0", ("0",)
+        yield at_most(threshold, name, known["zero_positions"], known["read"], what, column="position", sample=such)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Finding, check, percent, share
+from pipelines.quality.registry import Facts, Finding, at_most, check
 
 
 @check(
@@ -17,15 +17,5 @@ from pipelines.quality.registry import Facts, Finding, check, percent, share
 def rankings_without_label(facts: Facts, threshold: float) -> Iterator[Finding]:
     """Means over the few queries that happen to be judged speak for those few."""
     for name, known in facts.having("lists", "unlabelled"):
-        found = share(known["unlabelled"], known["lists"])
-        yield Finding(
-            name,
-            found <= threshold,
-            observed=f"{known['unlabelled']:,} of {known['lists']:,} lists answer a query without a judgment "
-            f"({percent(found)})",
-            allowed=f"at most {percent(threshold)}",
-            column="query_id",
-            rows=known["lists"],
-            failed_rows=known["unlabelled"],
-            sample=tuple(known["unlabelled_sample"]),
-        )
+        what, such = "lists answer a query without a judgment", known["unlabelled_sample"]
+        yield at_most(threshold, name, known["unlabelled"], known["lists"], what, column="query_id", sample=such)

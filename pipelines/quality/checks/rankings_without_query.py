@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Finding, check, percent, share
+from pipelines.quality.registry import Facts, Finding, at_most, check
 
 
 @check(
@@ -17,15 +17,5 @@ from pipelines.quality.registry import Facts, Finding, check, percent, share
 def rankings_without_query(facts: Facts, threshold: float) -> Iterator[Finding]:
     """A list whose query is unknown has no segment and no traffic, and falls out of what is reported by them."""
     for name, known in facts.having("lists", "unlisted"):
-        found = share(known["unlisted"], known["lists"])
-        yield Finding(
-            name,
-            found <= threshold,
-            observed=f"{known['unlisted']:,} of {known['lists']:,} lists answer a query that is not in queries "
-            f"({percent(found)})",
-            allowed=f"at most {percent(threshold)}",
-            column="query_id",
-            rows=known["lists"],
-            failed_rows=known["unlisted"],
-            sample=tuple(known["unlisted_sample"]),
-        )
+        what, such = "lists answer a query that is not in queries", known["unlisted_sample"]
+        yield at_most(threshold, name, known["unlisted"], known["lists"], what, column="query_id", sample=such)

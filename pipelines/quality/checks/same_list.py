@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Finding, check, percent, share
+from pipelines.quality.registry import Facts, Finding, at_most, check, share
 
 FEWEST = 20  # lists of a system below which a repeated one says nothing
 
@@ -24,12 +24,5 @@ def same_list(facts: Facts, threshold: float) -> Iterator[Finding]:
             continue
         worst = max(judged, key=lambda system: share(*judged[system]))
         same, lists = judged[worst]
-        yield Finding(
-            name,
-            share(same, lists) <= threshold,
-            observed=f"{worst} gives {same:,} of {lists:,} queries the same documents ({percent(share(same, lists))})",
-            allowed=f"at most {percent(threshold)}",
-            rows=lists,
-            failed_rows=same,
-            sample=(worst,),
-        )
+        what = f"queries get the same documents from {worst}"
+        yield at_most(threshold, name, same, lists, what, sample=(worst,))

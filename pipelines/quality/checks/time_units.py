@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Finding, check, percent, share
+from pipelines.quality.registry import Facts, Finding, at_most, check
 
 
 @check(
@@ -18,15 +18,5 @@ def time_units(facts: Facts, threshold: float) -> Iterator[Finding]:
     """A time in the wrong unit lies decades away, and every rule about minutes and days takes it at its word."""
     for figure, column in {"strange_times": "ts", "strange_dwells": "dwell_seconds"}.items():
         for name, known in facts.having(figure):
-            found = share(known[figure], known["read"])
-            yield Finding(
-                name,
-                found <= threshold,
-                observed=f"{known[figure]:,} of {known['read']:,} rows have a {column} that must be in another unit "
-                f"({percent(found)})",
-                allowed=f"at most {percent(threshold)}",
-                column=column,
-                rows=known["read"],
-                failed_rows=known[figure],
-                sample=tuple(known[f"{figure}_sample"]) if known[figure] else (),
-            )
+            what, such = f"rows have a {column} that must be in another unit", known[f"{figure}_sample"]
+            yield at_most(threshold, name, known[figure], known["read"], what, column=column, sample=such)

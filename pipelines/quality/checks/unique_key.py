@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Finding, check, percent, share
+from pipelines.quality.registry import Facts, Finding, at_most, check
 
 
 @check(
@@ -17,13 +17,5 @@ from pipelines.quality.registry import Facts, Finding, check, percent, share
 def unique_key(facts: Facts, threshold: float) -> Iterator[Finding]:
     """A row that stands twice counts twice, or one of two that disagree wins by chance."""
     for name, known in facts.having("keyed", "repeated"):
-        found = share(known["repeated"], known["keyed"])
-        yield Finding(
-            name,
-            found <= threshold,
-            observed=f"{known['repeated']:,} of {known['keyed']:,} rows repeat a key ({percent(found)})",
-            allowed=f"at most {percent(threshold)}",
-            rows=known["keyed"],
-            failed_rows=known["repeated"],
-            sample=tuple(known["repeated_sample"]),
-        )
+        what, such = "rows repeat a key", known["repeated_sample"]
+        yield at_most(threshold, name, known["repeated"], known["keyed"], what, sample=such)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Finding, check, percent, share
+from pipelines.quality.registry import Facts, Finding, at_most, check, share
 
 
 @check(
@@ -22,15 +22,5 @@ def unjudged_documents(facts: Facts, threshold: float) -> Iterator[Finding]:
             continue
         worst = min(judged, key=lambda system: share(*judged[system]))
         labelled, ranked = judged[worst]
-        found = 1 - share(labelled, ranked)
-        yield Finding(
-            name,
-            found <= threshold,
-            observed=f"{ranked - labelled:,} of {ranked:,} documents that {worst} ranked have no label "
-            f"({percent(found)})",
-            allowed=f"at most {percent(threshold)}",
-            column="judged",
-            rows=ranked,
-            failed_rows=ranked - labelled,
-            sample=(worst,),
-        )
+        what = f"documents that {worst} ranked have no label"
+        yield at_most(threshold, name, ranked - labelled, ranked, what, column="judged", sample=(worst,))
