@@ -44,10 +44,13 @@ def command(config: str, overrides: tuple[str, ...], date: dt.date, docs: str | 
         for name, content in inspection.pages(f"{date}, checked alone"):
             Storage(docs).put(name, content)
     found = inspection.facts()
-    click.echo(json.dumps(found, default=str) if output == "json" else "\n".join(lines(found)))
     error = refusal(inspection.results, f"the data of {date}")
+    if output == "json":
+        click.echo(json.dumps(found, default=str))
+    elif error is None:
+        click.echo("\n".join(lines(found)))
     if error is not None:
-        raise error
+        raise error  # which tells the same lines
 
 
 if __name__ == "__main__":

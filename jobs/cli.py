@@ -87,6 +87,8 @@ def invoke(command: click.Command, arguments: list[str] | None = None) -> int:
     except AssayError as error:
         if debug:
             logging.getLogger(__name__).exception("what led to it")
+        for line in error.details:
+            click.echo(line, err=True)
         _frame(error)
         return error.exit_code
     except KeyboardInterrupt:

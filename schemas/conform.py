@@ -15,7 +15,7 @@ from schemas.outputs import QUARANTINE
 from schemas.table import Column, Table
 
 CORRUPT = "_corrupt_record"  # where a reader puts the text of a line that it could not parse
-REASON = "_reason"  # where `conform` says why a row does not fit
+_REASON = "_reason"
 _ROW = "_row"
 
 
@@ -29,16 +29,16 @@ class Conformed:
     @property
     def rows(self) -> DataFrame:
         """The rows that fit, with just the columns of the contract."""
-        return self.marked.where(F.col(REASON).isNull()).select(*self.table.names)
+        return self.marked.where(F.col(_REASON).isNull()).select(*self.table.names)
 
     @property
     def rejected(self) -> DataFrame:
         """The rows that do not, as quarantine keeps them."""
         return (
-            self.marked.where(F.col(REASON).isNotNull())
+            self.marked.where(F.col(_REASON).isNotNull())
             .select(
                 F.lit(self.table.name).alias("table"),
-                F.col(REASON).alias("reason"),
+                F.col(_REASON).alias("reason"),
                 F.col(_ROW).alias("row"),
             )
             .select(*QUARANTINE.names)
@@ -46,7 +46,7 @@ class Conformed:
 
     @property
     def reason(self) -> SparkColumn:
-        return F.col(REASON)
+        return F.col(_REASON)
 
 
 def conform(raw: DataFrame, table: Table, *, columns: Mapping[str, str] | None = None) -> Conformed:
@@ -63,7 +63,7 @@ def conform(raw: DataFrame, table: Table, *, columns: Mapping[str, str] | None =
     cast = {c.name: _cast(source[c.name], c) if c.name in source else _absent(c) for c in table.columns}
     checks = [check for c in table.columns if c.name in source for check in _checks(source[c.name], cast[c.name], c)]
     reason = F.coalesce(*corrupt, *checks, *_one_of(table, cast), F.lit(None).cast("string"))
-    marked = lines.select(*[value.alias(name) for name, value in cast.items()], reason.alias(REASON), F.col(_ROW))
+    marked = lines.select(*[value.alias(name) for name, value in cast.items()], reason.alias(_REASON), F.col(_ROW))
     return Conformed(table, marked)
 
 

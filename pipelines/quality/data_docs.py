@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.quality.registry import CHECKS
 from pipelines.quality.results import Result, visible
+from pipelines.quality.suite import USABLE
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationValidationResult
@@ -31,7 +32,7 @@ def pages(
     """Names and contents of the pages; `given` has the results of the suites by table."""
     tables = list(dict.fromkeys(result.table for result in results))
     for table in tables:
-        own = [result for result in results if result.table == table and result.check in CHECKS]
+        own = [r for r in results if r.table == table and (r.check in CHECKS or r.check == USABLE.name)]
         yield f"{table}.html", _page(table, [*given.get(table, ()), *map(_declared, own)], title)
     yield INDEX, _index(results, tables, title)
 

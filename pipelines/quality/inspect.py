@@ -18,11 +18,11 @@ from pipelines.quality.history import past
 from pipelines.quality.outcomes import outcomes
 from pipelines.quality.registry import Facts
 from pipelines.quality.relations import relations
-from pipelines.quality.results import Result, refusal, result_of, samples, summary
-from pipelines.quality.suite import USABLE, Suites, Validated
+from pipelines.quality.results import Result, refusal, result_of, summary
+from pipelines.quality.suite import Suites, Validated, usable
 from pipelines.read import Input
 from pipelines.storage import Storage
-from schemas.conform import REASON, Conformed
+from schemas.conform import Conformed
 from schemas.outputs import OUTPUTS, VALIDATION_RESULTS
 
 if TYPE_CHECKING:
@@ -69,17 +69,12 @@ class Inspection:
 
     def validated(self, table: Conformed, checked: Checked) -> Validated:
         """One input against its contract: every row as it was cast, those in quarantine too."""
-        rejected = checked.counts[table.table.name].rejected
-        quoted = ", ".join(f"{reason} ({rows:,})" for reason, rows in rejected.items())
-        rows = table.marked.select(*table.table.names, REASON)
-        found = self._suites.validate(
-            table.table, rows, tolerated=self.config.max_rejected, reason=REASON, quoted=quoted
-        )
-        if not rejected:
-            return found
-        shown = samples(f"{row['reason']}: {row['row']}" for row in table.rejected.limit(3).collect())
-        told = [replace(r, sample=shown) if r.check == USABLE.name else r for r in found.results]
-        return replace(found, results=tuple(told))
+        most, count = self.config.max_rejected, checked.counts[table.table.name]
+        found = self._suites.validate(table.table, table.marked.select(*table.table.names), tolerated=most)
+        rejected = table.rejected.limit(3).collect() if count.rejected else []
+        sample = [f"{row['reason']}: {row['row']}" for row in rejected]
+        of_all = usable(table.table.name, count.read, count.rejected, tolerated=most, sample=sample)
+        return replace(found, results=(of_all, *found.results))
 
     def known(self, inputs: Mapping[str, Input], checked: Checked) -> dict[str, dict[str, Any]]:
         """The figures of every input that need no shuffle."""

@@ -82,6 +82,7 @@ def refusal(results: Sequence[Result], where: str) -> DataQualityError | None:
         f"{first.table} fails {first.check}{more}: {visible(first.observed or '')}; allowed: {first.allowed}",
         where=where,
         hint=f"{first.advice}{milder}",
+        details=lines(summary("", results)),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ class Rule:
 
 USABLE = Rule(
     "usable_rows",
-    "rows that fit the contract; at most max_rejected of them may not",
+    "at most max_rejected = {:g} of the rows",
     "A row that does not fit its contract cannot be used, and what is left may no longer speak for the whole.",
     "the table quarantine has every such row with its reason; mend the data, or raise max_rejected",
 )
@@ -55,7 +55,6 @@ RULES: Mapping[str, Rule] = {
     "expect_column_values_to_match_regex": Rule(
         "pattern", "", "A name of another form is not the name of what it should be.", _MEND
     ),
-    "expect_column_values_to_be_null": USABLE,
 }
 
 
@@ -83,23 +82,16 @@ class Suites:
         # By default Great Expectations persists what it looks at, and never lets it go.
         return context.data_sources.add_spark("assay", persist=False)
 
-    def validate(
-        self, table: Table, rows: DataFrame, *, tolerated: float, reason: str | None = None, quoted: str = ""
-    ) -> Validated:
-        """Hold `rows` against the contract; more than `tolerated` of them failing is an error, fewer a warning.
-
-        `reason` names a column that is null where a row fits; `quoted` says what those of other rows add up to.
-        """
+    def validate(self, table: Table, rows: DataFrame, *, tolerated: float) -> Validated:
+        """Hold `rows` against the contract; more than `tolerated` of them failing is an error, fewer a warning."""
         wanted = table.expectations()
-        if reason is not None:
-            wanted.append({"type": "expect_column_values_to_be_null", "kwargs": {"column": reason}})
         first = self._run(table.name, rows, wanted, "BOOLEAN_ONLY")
         failed = [_identity(of) for of in first if not of.success]
         if failed:
             again = self._run(table.name, rows, [e for e in wanted if _key(e["type"], e["kwargs"]) in failed], _DETAILS)
             details = {_identity(of): of for of in again}
             first = [details.get(_identity(of), of) for of in first]
-        return Validated(tuple(_result(table, of, tolerated, quoted) for of in first), tuple(first))
+        return Validated(tuple(_result(table, of, tolerated) for of in first), tuple(first))
 
     def _run(
         self, name: str, rows: DataFrame, wanted: Sequence[dict[str, Any]], result_format: Any
@@ -114,6 +106,26 @@ class Suites:
         return list(batch.validate(suite, result_format=result_format).results)
 
 
+def usable(table: str, read: int, rejected: Mapping[str, int], *, tolerated: float, sample: Iterable[str]) -> Result:
+    """Whether the rows of an input can be used: what Great Expectations would find is counted already."""
+    failed = sum(rejected.values())
+    reasons = ", ".join(f"{reason} ({rows:,})" for reason, rows in rejected.items())
+    return Result(
+        table,
+        USABLE.name,
+        None,
+        "warn" if 0 < failed <= tolerated * read else "error",
+        not failed,
+        read,
+        failed,
+        f"{failed:,} of {read:,} rows cannot be used: {reasons}" if failed else None,
+        USABLE.allowed.format(tolerated),
+        samples(sample),
+        USABLE.reason,
+        USABLE.advice,
+    )
+
+
 def _key(kind: str, kwargs: Mapping[str, Any]) -> tuple[str, str]:
     return kind, str(kwargs["column"])
 
@@ -124,7 +136,7 @@ def _identity(given: ExpectationValidationResult) -> tuple[str, str]:
     return _key(config.type, config.kwargs)
 
 
-def _result(table: Table, given: ExpectationValidationResult, tolerated: float, quoted: str) -> Result:
+def _result(table: Table, given: ExpectationValidationResult, tolerated: float) -> Result:
     kind, column = _identity(given)
     rule, passed = RULES[kind], bool(given.success)
     found: Mapping[str, Any] = given.result or {}
@@ -133,12 +145,12 @@ def _result(table: Table, given: ExpectationValidationResult, tolerated: float, 
     return Result(
         table.name,
         rule.name,
-        None if rule is USABLE else column,
+        column,
         "warn" if few and not passed else "error",
         passed,
         rows,
         failed,
-        None if passed else _observed(found, given, quoted if rule is USABLE else ""),
+        None if passed else _observed(found, given),
         rule.allowed or (table[column].type if rule.name == "type" else table[column].allowed()),
         () if passed else samples(found.get("partial_unexpected_list") or ()),
         rule.reason,
@@ -146,9 +158,9 @@ def _result(table: Table, given: ExpectationValidationResult, tolerated: float, 
     )
 
 
-def _observed(found: Mapping[str, Any], given: ExpectationValidationResult, quoted: str) -> str:
+def _observed(found: Mapping[str, Any], given: ExpectationValidationResult) -> str:
     if found.get("unexpected_count") is not None:
-        return f"{found['unexpected_count']:,} of {found['element_count']:,} rows fail" + (quoted and f": {quoted}")
+        return f"{found['unexpected_count']:,} of {found['element_count']:,} rows fail"
     if found.get("observed_value") is not None:
         return f"{found['observed_value']}"
     said = str(given.exception_info or "").strip()

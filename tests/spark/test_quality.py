@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pipelines.quality.checks import checks
 from pipelines.quality.inspect import Inspection
 from pipelines.quality.results import refusal
-from pipelines.quality.suite import RULES, Suites
+from pipelines.quality.suite import RULES, USABLE, Suites
 from schemas.outputs import OUTPUTS
 from schemas.table import Column, Table
 from tests.spark.small_data import DATE, LISTS, LOG, Frames, clean, failing, held, inspect, setting
@@ -33,7 +33,7 @@ class Case:
 
 
 # A row that breaks its contract is also a row that cannot be used.
-UNUSABLE = "usable_rows"
+UNUSABLE = USABLE.name
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_clean_data_compared_with_clean_data_fires_nothing(spark: SparkSession, 
         assert failing(inspection.results) == set()
         made |= {result.check for result in inspection.results}
     of_results = {"unjudged_documents", "propensity_drift", "pattern"}
-    assert made == (set(checks()) | {rule.name for rule in RULES.values()}) - of_results
+    assert made == (set(checks()) | {rule.name for rule in (*RULES.values(), USABLE)}) - of_results
 
 
 def changed(table: str, column: str, rows: slice, value: object) -> Callable[[Frames], None]:
@@ -183,7 +183,7 @@ def test_a_check_fires_on_data_that_breaks_just_it(spark: SparkSession, past: Kn
 
 def test_every_check_has_a_case() -> None:
     of_results = {"unjudged_documents", "propensity_drift", "column_exists", "type", "pattern"}
-    assert set(cases()) == (set(checks()) | {rule.name for rule in RULES.values()}) - of_results
+    assert set(cases()) == (set(checks()) | {rule.name for rule in (*RULES.values(), USABLE)}) - of_results
 
 
 def test_a_few_unusable_rows_warn_and_many_stop_the_run(spark: SparkSession) -> None:
@@ -199,7 +199,7 @@ def test_a_few_unusable_rows_warn_and_many_stop_the_run(spark: SparkSession) -> 
     assert '"query_id":"größe 00"' in told["usable_rows"].sample[0]
     error = refusal(stopped.results, "here")
     assert error is not None and error.exit_code == 4
-    assert "judgments fails usable_rows" in str(error) and "40 of 120 rows fail: grade: " in str(error)
+    assert "judgments fails usable_rows" in str(error) and "40 of 120 rows cannot be used: grade: " in str(error)
 
 
 RESULTS = Table(

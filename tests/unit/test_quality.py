@@ -119,4 +119,5 @@ def test_the_error_names_the_cause_before_its_effects() -> None:
     error = refusal([result("range"), result("usable_rows"), result("positions_from_zero")], "here")
     assert error is not None and error.exit_code == 4
     assert str(error).startswith("t fails positions_from_zero (the first of 3 checks that fail): seen\\x1b[2J")
+    assert error.details[:2] == ["✗ t: 3 failed", "  ✗ range: seen\\x1b[2J; allowed: none"]
     assert "usable_rows" in str(refusal([result("range"), result("usable_rows")], "here"))
