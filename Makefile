@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := build/demo
 
-.PHONY: help setup lock demo test unit lint types bench docs clean java
+.PHONY: help setup lock demo test unit fuzz lint types bench docs clean java
 
 help:  ## print this list
 	@grep -E '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk -F':.*?## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -42,6 +42,9 @@ test: $(READY) java  ## run all tests
 
 unit: $(READY)  ## run the tests that need no Java: seconds
 	@$(BIN)/python -m pytest tests/unit
+
+fuzz: $(READY) java  ## corrupt the inputs in 500 random ways; SEED=7 draws others
+	@FUZZ_CASES=500 FUZZ_SEED=$(or $(SEED),1) $(BIN)/python -m pytest -q tests/spark/test_fuzz.py
 
 lint: $(READY)  ## check style and formatting
 	@$(BIN)/ruff check .

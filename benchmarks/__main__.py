@@ -1,7 +1,7 @@
 """All benchmarks, one after the other; their figures also go to build/bench.json.
 
 python -m benchmarks           # every part, at least half an hour on two cores
-python -m benchmarks labels    # one part: metrics, memory, statistics or labels
+python -m benchmarks labels    # one part: metrics, memory, statistics, labels or checks
 """
 
 import json
@@ -11,13 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import in_memory, label_scale, on_spark, statistics
+from benchmarks import in_memory, label_scale, on_spark, quality, statistics
 
 PARTS: dict[str, Callable[[], Any]] = {
     "metrics": on_spark.main,
     "memory": lambda: in_memory.measure(50_000),
     "statistics": lambda: statistics.measured(1_000_000, 1_000),
     "labels": lambda: label_scale.measure_all([1_000_000, 10_000_000, 50_000_000]),
+    "checks": quality.main,
 }
 
 if __name__ == "__main__":

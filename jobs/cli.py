@@ -11,6 +11,7 @@ import click
 
 COMMANDS = {
     "evaluate": ("jobs.evaluate", "Score systems against labels and publish the result."),
+    "check": ("jobs.check", "Check the data of a date without evaluating it."),
     "label": ("jobs.label", "Make labels from a log and publish them alone."),
     "explain": ("jobs.explain", "Tell why a document has its grade, number by number."),
     "propensity": ("jobs.propensity", "Draw how the chance of being looked at falls with the position."),
@@ -86,6 +87,8 @@ def invoke(command: click.Command, arguments: list[str] | None = None) -> int:
     except AssayError as error:
         if debug:
             logging.getLogger(__name__).exception("what led to it")
+        for line in error.details:
+            click.echo(line, err=True)
         _frame(error)
         return error.exit_code
     except KeyboardInterrupt:

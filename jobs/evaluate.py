@@ -42,6 +42,7 @@ def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool,
     loaded = load(config, overrides)  # before anything that starts a JVM
     from jobs.session import session
     from pipelines.evaluate import evaluate
+    from pipelines.quality.results import lines
     from pipelines.runs import read_table
 
     with session(loaded.config.spark, f"assay evaluate {date}") as spark:
@@ -54,12 +55,15 @@ def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool,
             table = read_table(spark, loaded.config.warehouse, "comparisons", date=str(date), run=run)
             compared = [row.asDict() for row in table.where("segment = 'all'").collect()]
     if output == "json":
-        said = {"gate": outcome.manifest.gate, "readings": outcome.manifest.readings}
+        manifest = outcome.manifest
+        said = {"gate": manifest.gate, "readings": manifest.readings, "checks": manifest.checks}
         facts = {"run": run, "found_done": outcome.found_done, "metrics": headline, "comparisons": compared}
         click.echo(json.dumps(facts | said, default=str))
     else:
         show(outcome, headline, loaded.config.warehouse, loaded.config.metrics)
         show_conclusions(outcome.manifest, compared, loaded.config.metrics)
+        for line in lines(outcome.manifest.checks):
+            click.echo(line)
     if not no_gate:
         refuse(outcome.manifest)
 

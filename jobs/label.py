@@ -32,11 +32,12 @@ def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool)
     loaded = load(config, overrides)  # before anything that starts a JVM
     from jobs.session import session
     from pipelines.evaluate import label
+    from pipelines.quality.results import lines
 
     with session(loaded.config.spark, f"assay label {date}") as spark:
         outcome = label(spark, loaded.config, date, force=force)
     manifest = outcome.manifest
-    for line in account(manifest.labels):
+    for line in [*account(manifest.labels), *lines(manifest.checks)]:
         click.echo(line)
     done = " was already done; --force makes a new one" if outcome.found_done else ""
     click.echo(f"Run {manifest.run}{done}: {manifest.tables['labels'].rows:,} labels in {loaded.config.warehouse}")

@@ -14,7 +14,7 @@ from jobs.options import debug, warehouse
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", help="What to print.")
 @debug
 def command(warehouse: str, date: str | None, show: str | None, output: str) -> None:
-    """List the committed runs, newest first; `*` marks the live run of each date.
+    """List the runs, newest first; `*` marks the live run of each date, ✗ one that was refused for its data.
 
     \b
     assay runs --warehouse build/demo/warehouse
@@ -25,11 +25,11 @@ def command(warehouse: str, date: str | None, show: str | None, output: str) -> 
     from rich.markup import escape
     from rich.table import Table
 
-    from pipelines.runs import committed, live
+    from pipelines.runs import REFUSED, committed, live, recorded
     from pipelines.storage import Storage
     from schemas.errors import InputError, did_you_mean
 
-    manifests = committed(Storage(warehouse), date=date)
+    manifests = recorded(Storage(warehouse), date=date)
     if show is not None:
         found = next((m for m in manifests if m.run == show), None)
         if found is None:
@@ -40,13 +40,13 @@ def command(warehouse: str, date: str | None, show: str | None, output: str) -> 
     if output == "json":
         click.echo(json.dumps([m.model_dump(mode="json") for m in manifests], ensure_ascii=False))
         return
-    alive = {m.run for m in live(manifests)}
+    alive = {m.run for m in live(committed(Storage(warehouse), date=date))}
     table = Table()
     for column in ("", "date", "run", "committed", "systems", "queries × systems", "configuration"):
         table.add_column(column)
     for m in manifests:
         rows = m.tables["query_metrics"].rows if "query_metrics" in m.tables else 0
-        mark = "*" if m.run in alive else ""
+        mark = "*" if m.run in alive else "✗" if m.status == REFUSED else ""
         systems = escape(", ".join(m.systems))
         table.add_row(mark, m.dt, m.run, m.committed_at[:19].replace("T", " "), systems, f"{rows:,}", m.config_hash)
     Console().print(table if manifests else f"No committed runs in {warehouse}.")

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from pipelines.config_statistics import BANDS, Bands, Compare, Condition, MetricName, Statistics
 from pipelines.formats import formats
 from pipelines.label_config import LabelConfig
+from pipelines.quality.settings import Mode, QualitySettings
 from pipelines.section import Section
 from schemas.errors import did_you_mean
 from schemas.inputs import INPUTS
@@ -151,7 +152,19 @@ class Config(Section):
     max_rejected: float = Field(
         0.05, ge=0, le=1, description="Largest share of an input's rows that may be unusable before the run stops."
     )
+    checks: Mode = Field(
+        "full",
+        description="Which checks of the data are made: all; `fast`, those that need no shuffle and none of the "
+        "results; or none.",
+    )
+    quality: QualitySettings = Field(QualitySettings(), description="How strict each check of the data is.")
     spark: Spark = Field(Spark(), description="The Spark session.")
+
+    @field_validator("checks", mode="before")
+    @classmethod
+    def _off(cls, mode: Any) -> Any:
+        """YAML takes a plain `off` for false."""
+        return "off" if mode is False else mode
 
     @field_validator("metrics")
     @classmethod

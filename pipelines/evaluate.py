@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -19,6 +20,7 @@ from pipelines.config import Config, Span
 from pipelines.coverage import coverage
 from pipelines.labelling import Labelled, by_goal, earlier_labels, labelled
 from pipelines.publish import Attempt
+from pipelines.quality.inspect import Inspection, record
 from pipelines.read import Input, read, window
 from pipelines.runs import Manifest, code_version, committed, digest, labels_run, read_table, run_key
 from pipelines.score import Evidence, score
@@ -76,21 +78,24 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
                 hint = "give rankings, or the column system of impressions"
                 raise InputError("there are no systems to evaluate: the log does not name them", hint=hint)
             conventions = resolved(config.conventions, checked)
+        facts = account(spark, inputs, checked, config)
+        with stages.stage("inspect"):
+            inspection = inspected(spark, attempt, inputs, checked, config, seconds=stages.seconds, **facts)
         with stages.stage("label"):
             made = _labels(spark, attempt, checked, config, found)
             attempt.write("quarantine", quarantined(checked, made))
             logged = None if made is None else made.rankings
             rankings = checked.rows("rankings") if "rankings" in checked.tables or logged is None else logged
         with stages.stage("score"):
-            facts = evidence(checked, config, made)
-            rescore = scorer(rankings, facts, checked, config, conventions)
-            query_metrics = attempt.write("query_metrics", rescore(facts.labels))
+            proof = evidence(checked, config, made)
+            rescore = scorer(rankings, proof, checked, config, conventions)
+            query_metrics = attempt.write("query_metrics", rescore(proof.labels))
             refuse(query_metrics, conventions)
         with stages.stage("conclude"):
             scored = Scored(
                 query_metrics,
                 rankings,
-                facts.labels,
+                proof.labels,
                 systems=checked.systems,
                 specs=of_lists(config),
                 conventions=conventions,
@@ -100,15 +105,13 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
                 days=labelled_days(config, date),
             )
             conclusions = conclude(attempt, scored, config)
+        with stages.stage("inspect results"):
+            checks = believed(spark, attempt, inspection, seconds=stages.seconds, **facts)
         manifest = attempt.commit(
             seconds=stages.seconds,
-            config=config.published(),
-            config_hash=digest(config.settings())[:12],
-            code=code_version(),
-            spark=spark.version,
-            inputs={name: _record(inputs[name], checked, name) for name in inputs},
-            systems=checked.systems,
+            **facts,
             conventions=conventions.model_dump(),
+            checks=checks,
             gate=[verdict.model_dump() for verdict in conclusions.verdicts],
             readings=[asdict(reading) for reading in conclusions.readings],
             labels={} if made is None else made.facts,
@@ -164,20 +167,15 @@ def label(spark: SparkSession, config: Config, date: dt.date, *, force: bool = F
     with Attempt(storage, date, key) as attempt, input_errors("while labelling"):
         with stages.stage("check"):
             checked = check(inputs, log)
+        facts = account(spark, inputs, checked, log)
+        with stages.stage("inspect"):
+            inspection = inspected(spark, attempt, inputs, checked, log, seconds=stages.seconds, **facts)
         with stages.stage("label"):
             made = labelled(attempt, checked, log.labels)
             attempt.write("quarantine", quarantined(checked, made))
-        manifest = attempt.commit(
-            seconds=stages.seconds,
-            config=log.published(),
-            config_hash=digest(log.settings())[:12],
-            code=code_version(),
-            spark=spark.version,
-            inputs={name: _record(inputs[name], checked, name) for name in inputs},
-            systems=checked.systems,
-            conventions={},
-            labels=made.facts,
-        )
+        with stages.stage("inspect results"):
+            checks = believed(spark, attempt, inspection, seconds=stages.seconds, **facts)
+        manifest = attempt.commit(seconds=stages.seconds, **facts, conventions={}, labels=made.facts, checks=checks)
     return Outcome(manifest, found_done=False)
 
 
@@ -241,12 +239,45 @@ def refuse(query_metrics: DataFrame, conventions: Conventions) -> None:
             )
 
 
-def _record(source: Input, checked: Checked, name: str) -> dict[str, object]:
+def look(spark: SparkSession, config: Config, date: dt.date) -> Inspection:
+    """Look at the inputs of `date` alone; nothing is written."""
+    with input_errors("while checking"):
+        inputs = {name: read(spark, name, source, date) for name, source in config.sources().items()}
+        checked = check(inputs, config)
+        inspection = Inspection.begin(config, Storage(config.warehouse), date)
+        inspection.inputs(inputs, checked)
+    return inspection
+
+
+def inspected(
+    spark: SparkSession,
+    attempt: Attempt,
+    inputs: Mapping[str, Input],
+    checked: Checked,
+    config: Config,
+    **facts: Any,
+) -> Inspection:
+    """Look at the inputs, and stop where they must not become a number."""
+    inspection = Inspection.begin(config, attempt.storage, dt.date.fromisoformat(attempt.dt))
+    inspection.inputs(inputs, checked)
+    inspection.settle(attempt, spark, **facts)
+    return inspection
+
+
+def believed(spark: SparkSession, attempt: Attempt, inspection: Inspection, **facts: Any) -> dict[str, Any]:
+    """Look at the results too, stop where they cannot be right, and publish what was found."""
+    inspection.outputs(attempt.written(spark))
+    inspection.settle(attempt, spark, **facts)
+    return inspection.publish(attempt, spark)
+
+
+def account(spark: SparkSession, inputs: Mapping[str, Input], checked: Checked, config: Config) -> dict[str, Any]:
+    """What a manifest says of a run before anything was made."""
     return {
-        "places": source.places,
-        "missing_days": source.missing_days,
-        "files": source.files,
-        "digest": source.digest,
-        "columns": {field.name: field.dataType.simpleString() for field in source.raw.schema},
-        **asdict(checked.counts[name]),
+        "config": config.published(),
+        "config_hash": digest(config.settings())[:12],
+        "code": code_version(),
+        "spark": spark.version,
+        "inputs": {name: record(source, checked, name) for name, source in inputs.items()},
+        "systems": checked.systems,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import secrets
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
@@ -12,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pipelines.complaints import complaint, unreadable
 from pipelines.hold import held_in
-from pipelines.runs import Manifest, TableRecord, manifest_name
+from pipelines.runs import COMMITTED, REFUSED, Manifest, TableRecord, manifest_name
 from pipelines.storage import Storage
 from schemas.errors import PublishError
 
@@ -66,13 +67,26 @@ class Attempt:
             raise PublishError(f"cannot write {name}: {complaint(error)[1]}", where=self.storage.path(place)) from error
         return written
 
+    def written(self, spark: SparkSession) -> dict[str, DataFrame]:
+        """The tables that were written so far, as they will be read."""
+        return {name: spark.read.parquet(self.storage.path(table.path)) for name, table in self.tables.items()}
+
     def commit(self, **facts: Any) -> Manifest:
         """Make the run exist, in one atomic write."""
+        return self._record(COMMITTED, facts)
+
+    def refuse(self, kept: str, **facts: Any) -> Manifest:
+        """Record that the data must not become a number: of the tables only `kept` is published, and no run is live."""
+        for name in [name for name in self.tables if name != kept]:
+            self.storage.delete(self.tables.pop(name).path)
+        return self._record(REFUSED, facts)
+
+    def _record(self, status: str, facts: Mapping[str, Any]) -> Manifest:
         manifest = Manifest(
             run=self.run,
             key=self.key,
             dt=self.dt,
-            status="committed",
+            status=status,
             committed_at=dt.datetime.now(dt.UTC).isoformat(timespec="microseconds"),
             tables=self.tables,
             **facts,

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from pipelines.config import Config
+from pipelines.quality.describe import quality_page
 from schemas.inputs import INPUTS
 from schemas.outputs import OUTPUTS
 from udfs.describe import metrics_page
@@ -40,7 +41,12 @@ def tables_page() -> str:
     return "\n".join([*parts, "## What Assay publishes\n", published, *[t.markdown() for t in OUTPUTS.values()]])
 
 
-PAGES = {"configuration.md": configuration_page, "tables.md": tables_page, "metrics.md": metrics_page}
+PAGES = {
+    "configuration.md": configuration_page,
+    "tables.md": tables_page,
+    "metrics.md": metrics_page,
+    "quality.md": quality_page,
+}
 
 
 def _keys(model: type[BaseModel], at: str) -> Iterator[tuple[str, str, str, str]]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 RUNS = "runs"
+COMMITTED, REFUSED = "committed", "refused"  # what a manifest says of its run
 _OURS = ("schemas", "udfs", "pipelines", "jobs")
 
 
@@ -44,6 +45,7 @@ class Manifest(BaseModel):
     gate: tuple[Mapping[str, Any], ...] = ()
     readings: tuple[Mapping[str, Any], ...] = ()
     labels: Mapping[str, Any] = {}  # how a log became labels: counts and verdicts
+    checks: Mapping[str, Any] = {}  # what was found of the data: counts per table, what failed, and figures
 
 
 class TableRecord(BaseModel):
@@ -87,6 +89,11 @@ def manifest_name(date: str, run: str) -> str:
 
 def committed(storage: Storage, *, date: str | None = None) -> list[Manifest]:
     """The committed runs, newest first; of one date where it is given."""
+    return [manifest for manifest in recorded(storage, date=date) if manifest.status == COMMITTED]
+
+
+def recorded(storage: Storage, *, date: str | None = None) -> list[Manifest]:
+    """The committed runs and those that were refused, which have nothing but their validation results."""
     names = storage.list(f"{RUNS}/{date}" if date else RUNS, suffix=".json", recursive=True)
     manifests = [Manifest.model_validate_json(storage.get(name)) for name in names]
     return sorted(manifests, key=lambda manifest: (manifest.committed_at, manifest.run), reverse=True)
@@ -119,7 +126,7 @@ def read_table(
     A run need not have every table (one that only made labels has no metrics), and does not hide those of others.
     """
     storage = Storage(warehouse)
-    manifests = [m for m in committed(storage, date=date) if run in (None, m.run)]
+    manifests = [m for m in recorded(storage, date=date) if run in (None, m.run)]
     if not manifests:
         what = f"run {run}" if run else f"run of {date}" if date else "run"
         raise InputError(f"there is no committed {what}", where=warehouse, hint="`assay runs` lists them")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from pipelines.runs import RUNS, Manifest, committed, manifest_name
+from pipelines.runs import RUNS, Manifest, manifest_name, recorded
 from pipelines.storage import Storage
 
 
@@ -18,13 +18,13 @@ class Rubbish:
 
 
 def find(storage: Storage, *, keep: int, hours: float) -> Rubbish:
-    """All but the newest `keep` runs of each date, and unreferenced folders older than `hours`."""
-    manifests = committed(storage)
-    by_date: dict[str, list[Manifest]] = defaultdict(list)
+    """All but the newest `keep` runs of each date, committed or refused, and orphans older than `hours`."""
+    manifests = recorded(storage)
+    alike: dict[tuple[str, str], list[Manifest]] = defaultdict(list)
     for manifest in manifests:
-        by_date[manifest.dt].append(manifest)
-    old = tuple(manifest for runs in by_date.values() for manifest in runs[keep:])
-    known = {record.path for manifest in manifests for record in manifest.tables.values()}
+        alike[manifest.dt, manifest.status].append(manifest)
+    old = tuple(manifest for runs in alike.values() for manifest in runs[keep:])
+    known = {folder for manifest in manifests for folder in _folders(manifest)}
     orphans = tuple(
         folder for folder in _run_folders(storage) if folder not in known and storage.age(folder) > hours * 3600
     )
@@ -35,10 +35,16 @@ def remove(storage: Storage, rubbish: Rubbish) -> None:
     """Delete it, each manifest before its tables, so that no run is ever seen in part."""
     for manifest in rubbish.runs:
         storage.delete(manifest_name(manifest.dt, manifest.run))
-        for record in manifest.tables.values():
-            storage.delete(record.path)
+        for folder in _folders(manifest):
+            storage.delete(folder)
     for folder in rubbish.orphans:
         storage.delete(folder)
+
+
+def _folders(manifest: Manifest) -> list[str]:
+    """Everything that a manifest refers to."""
+    documents = manifest.checks.get("docs")
+    return [*[record.path for record in manifest.tables.values()], *([documents] if documents else [])]
 
 
 def _run_folders(storage: Storage) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pipelines.runs import RUNS, committed
+from pipelines.runs import RUNS, recorded
 from pipelines.storage import Storage
 from schemas.errors import InputError
 
@@ -51,8 +51,8 @@ VIEWS: Mapping[str, Callable[[Storage], str]] = {"spark": spark_views, "duckdb":
 
 
 def _names(storage: Storage) -> list[str]:
-    """Every table that some committed run has."""
-    names = sorted({name for manifest in committed(storage) for name in manifest.tables})
+    """Every table that some run has."""
+    names = sorted({name for manifest in recorded(storage) for name in manifest.tables})
     if not names:
         raise InputError("there are no committed runs", where=storage.uri, hint="run `assay evaluate` first")
     return names

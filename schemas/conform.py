@@ -163,6 +163,8 @@ def _checks(value: SparkColumn, cast: SparkColumn, column: Column) -> Iterable[S
         yield wrong(cast > column.maximum, f"above {column.maximum:g}")
     if column.choices:
         yield wrong(~cast.isin(*column.choices), f"not one of {', '.join(column.choices)}")
+    if column.pattern:
+        yield wrong(~cast.rlike(f"^(?:{column.pattern})$"), f"does not match {column.pattern}")
 
 
 def _one_of(table: Table, cast: Mapping[str, SparkColumn]) -> Iterable[SparkColumn]:

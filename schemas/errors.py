@@ -1,7 +1,7 @@
 """The one family of errors that Assay raises on purpose, each with the exit code of its kind."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class AssayError(Exception):
@@ -9,10 +9,11 @@ class AssayError(Exception):
 
     exit_code = 1
 
-    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+    def __init__(self, what: str, *, where: str = "", hint: str = "", details: Sequence[str] = ()) -> None:
         self.what = what
         self.where = where
         self.hint = hint
+        self.details = details  # lines to be shown before the message
         super().__init__(what + (f" ({where})" if where else "") + (f": {hint}" if hint else ""))
 
 

@@ -10,6 +10,8 @@ def _bounds(name: str) -> tuple[Column, Column]:
     return low, Column(f"{name}_high", "double", "upper end", nullable=True)
 
 
+METRIC = Column("metric", "string", "the metric's key", pattern=r"[A-Za-z]\w*")
+
 QUERY_METRICS = Table(
     "query_metrics",
     "one system and query; one more column per metric and segment",
@@ -34,7 +36,7 @@ SEGMENT_METRICS = Table(
         SYSTEM,
         Column("segment", "string", "the columns that cut the segment; `all` for everything"),
         Column("value", "string", "the segment's value in those columns"),
-        Column("metric", "string", "the metric's key"),
+        METRIC,
         Column("macro", "double", "mean over the queries where it is defined", nullable=True),
         *_bounds("macro"),
         Column("weighted", "double", "the same, weighted by traffic", nullable=True),
@@ -63,7 +65,7 @@ COMPARISONS = Table(
         CANDIDATE,
         Column("segment", "string", "the columns that cut the segment; `all` for everything"),
         Column("value", "string", "the segment's value in those columns"),
-        Column("metric", "string", "the metric's key"),
+        METRIC,
         Column("baseline_mean", "double", "mean of the baseline over the queries compared", nullable=True),
         Column("candidate_mean", "double", "mean of the candidate over the same queries", nullable=True),
         Column("delta", "double", "candidate_mean − baseline_mean", nullable=True),
@@ -97,7 +99,7 @@ QUERY_CHANGES = Table(
     (
         BASELINE,
         CANDIDATE,
-        Column("metric", "string", "the metric's key"),
+        METRIC,
         Column("direction", "string", "which way it went", choices=("gain", "loss")),
         Column("place", "int", "1 for the largest"),
         QUERY_ID,
@@ -180,6 +182,25 @@ DENOISE_FUNNEL = Table(
     key=("rule",),
 )
 
+VALIDATION_RESULTS = Table(
+    "validation_results",
+    "one check of one table, or of one of its columns",
+    (
+        Column("table", "string", "the table that was looked at"),
+        Column("check", "string", "the check, as the page on data quality names it"),
+        Column("column", "string", "the column; null where the check is about the whole table", nullable=True),
+        Column("severity", "string", "what a failure does: stop the run, or warn", choices=("error", "warn")),
+        Column("passed", "boolean", "whether the data is as it should be"),
+        Column("rows", "bigint", "rows that were looked at", nullable=True, minimum=0),
+        Column("failed_rows", "bigint", "rows that failed", nullable=True, minimum=0),
+        Column("observed", "string", "what was found", nullable=True),
+        Column("allowed", "string", "what is allowed", nullable=True),
+        Column("sample", "array<string>", "up to three of the values or rows that failed"),
+        Column("reason", "string", "why the check exists"),
+        Column("advice", "string", "what to do when it fails"),
+    ),
+)
+
 OUTPUTS = {
     table.name: table
     for table in (
@@ -191,5 +212,6 @@ OUTPUTS = {
         PROPENSITIES,
         DENOISE_FUNNEL,
         QUARANTINE,
+        VALIDATION_RESULTS,
     )
 }

@@ -13,6 +13,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import types as T
 
+# What Great Expectations calls the types of Spark.
+_SPARK_NAMES = {
+    "string": "StringType",
+    "int": "IntegerType",
+    "bigint": "LongType",
+    "double": "DoubleType",
+    "boolean": "BooleanType",
+    "timestamp": "TimestampType",
+    "array<string>": "ArrayType",
+}
+
 
 @dataclass(frozen=True)
 class Column:
@@ -26,6 +37,7 @@ class Column:
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
+    pattern: str = ""  # a regular expression that the whole value matches
 
     @property
     def may_be_null(self) -> bool:
@@ -34,7 +46,8 @@ class Column:
     def expectations(self) -> list[dict[str, Any]]:
         """The checks of this column in the vocabulary of Great Expectations."""
         column = {"column": self.name}
-        checks: list[dict[str, Any]] = []
+        of_type = column | {"type_": _SPARK_NAMES[self.type]}
+        checks: list[dict[str, Any]] = [{"type": "expect_column_values_to_be_of_type", "kwargs": of_type}]
         if not self.may_be_null:
             checks.append({"type": "expect_column_values_to_not_be_null", "kwargs": column})
         if self.minimum is not None or self.maximum is not None:
@@ -43,12 +56,17 @@ class Column:
         if self.choices:
             allowed = {"value_set": list(self.choices)}
             checks.append({"type": "expect_column_values_to_be_in_set", "kwargs": column | allowed})
+        if self.pattern:
+            matching = {"regex": f"^(?:{self.pattern})$"}
+            checks.append({"type": "expect_column_values_to_match_regex", "kwargs": column | matching})
         return checks
 
     def allowed(self) -> str:
         """The values that this column may hold, in words; empty where anything goes."""
         if self.choices:
             return ", ".join(self.choices)
+        if self.pattern:
+            return f"`{self.pattern}`"
         low = "" if self.minimum is None else f"≥ {self.minimum:g}"
         high = "" if self.maximum is None else f"≤ {self.maximum:g}"
         return ", ".join(part for part in (low, high) if part)
@@ -88,6 +106,7 @@ class Table:
             "double": T.DoubleType(),
             "boolean": T.BooleanType(),
             "timestamp": T.TimestampType(),
+            "array<string>": T.ArrayType(T.StringType()),
         }
         return T.StructType([T.StructField(c.name, atoms[c.type], c.may_be_null) for c in self.columns])
 

@@ -54,7 +54,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
             f"  {name}: {{path: '{folder}/data/{name}/dt={{date}}'}}\n" for name in ("rankings", "judgments", "queries")
         )
         + f"warehouse: {folder}/warehouse\n"
-        "segments: [device]\ncompare: {baseline: null}\ngate: []\n"
+        "segments: [device]\nchecks: off\ncompare: {baseline: null}\ngate: []\n"
         "spark: {master: 'local[2]', settings: {spark.sql.shuffle.partitions: 4, spark.driver.memory: 1g}}\n",
         encoding="utf-8",
     )

@@ -57,6 +57,7 @@ def setting(folder: Path, *, worse: tuple[int, ...] = (), weight: int = 1, **cha
         "segments": ["device", "relevant_band"],
         "compare": {"baseline": "old", "movers": 2},
         "gate": [{"metric": "mrr@3", "superiority": True, "min_queries": 10}],
+        "checks": "off",
         "warehouse": str(folder.parent / "warehouse"),
     }
     return Config.model_validate(values | changes)

@@ -32,14 +32,13 @@ def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 def setting(folder: Path, *inputs: str, **values: object) -> Config:
     given = {name: {"path": str(folder / name)} for name in inputs}
-    return Config.model_validate(
-        {"inputs": given, "metrics": ["ndcg@10"], "warehouse": str(folder / "warehouse"), **values}
-    )
+    fixed = {"inputs": given, "metrics": ["ndcg@10"], "checks": "off", "warehouse": str(folder / "warehouse")}
+    return Config.model_validate(fixed | values)
 
 
 @pytest.fixture(scope="module")
 def outcome(spark: SparkSession, folder: Path) -> Outcome:
-    return evaluate(spark, setting(folder, "impressions", "interactions"), DAY)
+    return evaluate(spark, setting(folder, "impressions", "interactions", checks="full"), DAY)
 
 
 def test_a_log_alone_evaluates_the_systems_that_served_it(spark: SparkSession, folder: Path, outcome: Outcome) -> None:
@@ -50,6 +49,8 @@ def test_a_log_alone_evaluates_the_systems_that_served_it(spark: SparkSession, f
     assert manifest.conventions["unjudged"] == "cut_then_condense"
     published = ("labels", "propensities", "denoise_funnel", "quarantine", "query_metrics", "segment_metrics")
     assert all(manifest.tables[name].rows > 0 for name in published)
+    assert set(manifest.checks["tables"]) >= {"impressions", "interactions", "labels", "propensities", "query_metrics"}
+    assert {of["check"] for of in manifest.checks["failing"]} <= {"unique_key"}, "redelivered events, and nothing else"
     lines = account(manifest.labels)
     assert any(line.startswith("clicks:") for line in lines)
     assert any("connected" in line or "perplexity" in line for line in lines)

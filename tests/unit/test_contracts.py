@@ -13,18 +13,19 @@ SMALL = Table(
         Column("id", "string", "its name"),
         Column("place", "int", "where", minimum=1),
         Column("kind", "string", "which", optional=True, choices=("a", "b")),
+        Column("code", "string", "what", nullable=True, pattern="[a-z]+"),
     ),
     key=("id",),
 )
 
 
 def test_a_table_renders_spark_types() -> None:
-    assert SMALL.struct().simpleString() == "struct<id:string,place:int,kind:string>"
-    assert [field.nullable for field in SMALL.struct()] == [False, False, True]
+    assert SMALL.struct().simpleString() == "struct<id:string,place:int,kind:string,code:string>"
+    assert [field.nullable for field in SMALL.struct()] == [False, False, True, True]
 
 
 def test_a_table_renders_ddl() -> None:
-    assert SMALL.ddl() == "id STRING NOT NULL, place INT NOT NULL, kind STRING"
+    assert SMALL.ddl() == "id STRING NOT NULL, place INT NOT NULL, kind STRING, code STRING"
 
 
 def test_a_table_renders_its_documentation() -> None:
@@ -38,17 +39,24 @@ def test_a_table_renders_expectations() -> None:
     assert kinds == [
         ("expect_column_to_exist", "id"),
         ("expect_column_to_exist", "place"),
+        ("expect_column_to_exist", "code"),
+        ("expect_column_values_to_be_of_type", "id"),
         ("expect_column_values_to_not_be_null", "id"),
+        ("expect_column_values_to_be_of_type", "place"),
         ("expect_column_values_to_not_be_null", "place"),
         ("expect_column_values_to_be_between", "place"),
+        ("expect_column_values_to_be_of_type", "kind"),
         ("expect_column_values_to_be_in_set", "kind"),
+        ("expect_column_values_to_be_of_type", "code"),
+        ("expect_column_values_to_match_regex", "code"),
     ]
+    assert SMALL["code"].expectations()[-1]["kwargs"] == {"column": "code", "regex": "^(?:[a-z]+)$"}
     assert INTERACTIONS["kind"].allowed() == "click, cart, purchase"
 
 
 def test_added_columns_do_not_replace_those_of_the_contract() -> None:
     wider = SMALL.plus([Column("id", "int", "another"), Column("extra", "double", "more")])
-    assert wider.names == ["id", "place", "kind", "extra"]
+    assert wider.names == ["id", "place", "kind", "code", "extra"]
     assert wider["id"].type == "string"
 
 

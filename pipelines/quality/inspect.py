@@ -1,0 +1,155 @@
+"""Inspect the data of a run: its inputs before they are used, and its results before they are committed."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pipelines.check import Checked
+from pipelines.config import Config
+from pipelines.quality.checks import checks
+from pipelines.quality.data_docs import pages
+from pipelines.quality.figures import figures
+from pipelines.quality.history import past
+from pipelines.quality.outcomes import outcomes
+from pipelines.quality.registry import Facts
+from pipelines.quality.relations import relations
+from pipelines.quality.results import Result, refusal, result_of, summary
+from pipelines.quality.suite import Suites, Validated, usable
+from pipelines.read import Input
+from pipelines.storage import Storage
+from schemas.conform import Conformed
+from schemas.outputs import OUTPUTS, VALIDATION_RESULTS
+
+if TYPE_CHECKING:
+    from great_expectations.core import ExpectationValidationResult
+
+    from pipelines.publish import Attempt
+
+DOCS = "data_docs"
+
+
+@dataclass
+class Inspection:
+    """What was looked at so far, and what was found."""
+
+    config: Config
+    date: dt.date
+    history: list[dict[str, dict[str, Any]]] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
+    figures: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _given: dict[str, tuple[ExpectationValidationResult, ...]] = field(default_factory=dict)
+    _suites: Suites = field(default_factory=Suites)
+
+    @classmethod
+    def begin(cls, config: Config, storage: Storage, date: dt.date) -> Inspection:
+        """An inspection that knows what earlier runs of the same inputs were like."""
+        if config.checks == "off":
+            return cls(config, date)
+        return cls(config, date, past(storage, config.published()["inputs"], date, most=config.quality.runs))
+
+    def inputs(self, inputs: Mapping[str, Input], checked: Checked) -> None:
+        """Look at every input: its rows by its contract, then what the declared checks want to know."""
+        if self.config.checks == "off":
+            return
+        for name, table in checked.tables.items():
+            self._take(name, self.validated(table, checked))
+        known = self.known(inputs, checked)
+        if self.config.checks == "full":
+            rows = {name: checked.rows(name) for name in checked.tables}
+            kept = {name: count.kept for name, count in checked.counts.items()}
+            tables = {name: table.table for name, table in checked.tables.items()}
+            for name, found in relations(tables, rows, kept, most=self.config.quality.sample_rows).items():
+                known[name] |= found
+        self._declared(known, {name: record(inputs[name], checked, name) | of for name, of in known.items()})
+
+    def validated(self, table: Conformed, checked: Checked) -> Validated:
+        """One input against its contract: every row as it was cast, those in quarantine too."""
+        most, count = self.config.max_rejected, checked.counts[table.table.name]
+        found = self._suites.validate(table.table, table.marked.select(*table.table.names), tolerated=most)
+        rejected = table.rejected.limit(3).collect() if count.rejected else []
+        sample = [f"{row['reason']}: {row['row']}" for row in rejected]
+        of_all = usable(table.table.name, count.read, count.rejected, tolerated=most, sample=sample)
+        return replace(found, results=(of_all, *found.results))
+
+    def known(self, inputs: Mapping[str, Input], checked: Checked) -> dict[str, dict[str, Any]]:
+        """The figures of every input that need no shuffle."""
+        sources = self.config.sources()
+        known = {
+            name: figures(table, inputs[name].raw.columns, sources[name], self.date)
+            for name, table in checked.tables.items()
+        }
+        if "impressions" in known and "interactions" in known:
+            known["interactions"]["shown"] = checked.counts["impressions"].kept
+        return known
+
+    def outputs(self, made: Mapping[str, DataFrame]) -> None:
+        """Look at the tables that the run has made, before they are committed."""
+        if self.config.checks != "full":
+            return
+        for name, rows in made.items():
+            if name in OUTPUTS and name != "quarantine":
+                self._take(name, self._suites.validate(OUTPUTS[name], rows, tolerated=0.0))
+        known = outcomes(made)
+        self._declared(known, known)
+
+    def _take(self, name: str, validated: Validated) -> None:
+        self.results += validated.results
+        self._given[name] = validated.given
+
+    def _declared(self, figures: dict[str, dict[str, Any]], tables: Mapping[str, Mapping[str, Any]]) -> None:
+        """Run the declared checks on all that is known of these tables, and keep what was gathered for them."""
+        self.figures |= figures
+        facts = Facts(self.date, tables, self.history)
+        for name, check in checks().items():
+            settings = self.config.quality.of(name)
+            if settings.severity != "ignore":
+                found = check.run(facts, settings.threshold)
+                self.results += [result_of(check, finding, settings.severity) for finding in found]
+
+    def facts(self) -> dict[str, Any]:
+        """What the manifest keeps."""
+        return summary(self.config.checks, self.results) | ({"figures": self.figures} if self.figures else {})
+
+    def publish(self, attempt: Attempt, spark: SparkSession) -> dict[str, Any]:
+        """Write the results as a table and as pages beside the run; what the manifest keeps is returned."""
+        if not self.results:
+            return self.facts()
+        attempt.write(VALIDATION_RESULTS.name, self.table(spark))
+        folder = f"{DOCS}/dt={attempt.dt}/run={attempt.run}"
+        for name, content in self.pages(f"{attempt.dt}, run {attempt.run}"):
+            attempt.storage.put(f"{folder}/{name}", content)
+        return self.facts() | {"docs": folder}
+
+    def table(self, spark: SparkSession) -> DataFrame:
+        """The results as `validation_results`."""
+        rows = [tuple(asdict(result)[name] for name in VALIDATION_RESULTS.names) for result in self.results]
+        return spark.createDataFrame(rows, VALIDATION_RESULTS.struct()).coalesce(1)
+
+    def pages(self, title: str) -> list[tuple[str, str]]:
+        """The results as Data Docs."""
+        return list(pages(self.results, self._given, title=title))
+
+    def settle(self, attempt: Attempt, spark: SparkSession, **facts: Any) -> None:
+        """Stop the run where something must not become a number: all that is published is what was found."""
+        error = refusal(self.results, f"run {attempt.run} of {attempt.dt}, which is not published")
+        if error is not None:
+            found = self.publish(attempt, spark)
+            attempt.refuse(VALIDATION_RESULTS.name, conventions={}, checks=found, **facts)
+            raise error
+
+
+def record(source: Input, checked: Checked, name: str) -> dict[str, Any]:
+    """What was read of an input, as the manifest keeps it and the checks see it."""
+    return {
+        "places": source.places,
+        "missing_days": source.missing_days,
+        "files": source.files,
+        "digest": source.digest,
+        "columns": {field.name: field.dataType.simpleString() for field in source.raw.schema},
+        **asdict(checked.counts[name]),
+    }

@@ -1,0 +1,85 @@
+"""A run whose data must not be believed: what is published of it, and what stays as it was."""
+
+import re
+from pathlib import Path
+
+import duckdb
+import pytest
+from pyspark.sql import SparkSession
+
+from pipelines.config import Config
+from pipelines.evaluate import evaluate, look
+from pipelines.quality.inspect import DOCS
+from pipelines.quality.results import lines
+from pipelines.runs import committed, live, read_table, recorded
+from pipelines.storage import Storage
+from pipelines.views import duckdb_views
+from schemas.errors import DataQualityError
+from schemas.outputs import VALIDATION_RESULTS
+from tests.spark.small_data import DATE, LISTS, Frames, clean
+
+HOSTILE = "<script>alert(1)</script>\x1b[31m"
+
+
+def stored(folder: Path, frames: Frames) -> Config:
+    """A configuration on Parquet files, written anew."""
+    for name in LISTS:
+        (folder / name).mkdir(exist_ok=True)
+        frames[name].to_parquet(folder / name / "part.parquet", index=False)
+    inputs = {name: {"path": str(folder / name)} for name in LISTS}
+    return Config.model_validate({"inputs": inputs, "metrics": ["ndcg@3"], "warehouse": str(folder / "warehouse")})
+
+
+def test_a_run_that_fails_validation_leaves_the_live_run_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
+    frames = clean()
+    config = stored(tmp_path, frames)
+    good = evaluate(spark, config, DATE).manifest
+    assert good.checks["failing"] == []
+    assert good.checks["tables"]["rankings"]["failed"] == 0
+    assert {"rankings", "judgments", "queries", "query_metrics", "segment_metrics"} <= set(good.checks["tables"])
+    assert [line[0] for line in lines(good.checks)] == ["✓"] * len(good.checks["tables"])
+    before = sorted(p for p in Path(config.warehouse).rglob("*") if p.is_file())
+
+    frames["rankings"]["system"] = frames["rankings"]["system"].replace("b", HOSTILE)
+    hostile = frames["rankings"].system == HOSTILE
+    frames["rankings"].loc[hostile, "doc_id"] = "default-" + frames["rankings"].loc[hostile, "rank"].astype(str)
+    stored(tmp_path, frames)
+    said = r"rankings fails same_list.*24 of 24 queries.*lower quality\.same_list\.severity"
+    with pytest.raises(DataQualityError, match=said) as caught:
+        evaluate(spark, config, DATE)
+    assert "\x1b" not in str(caught.value)
+
+    storage = Storage(config.warehouse)
+    assert [m.run for m in committed(storage)] == [m.run for m in live(committed(storage))] == [good.run]
+    refused = next(m for m in recorded(storage) if m.status == "refused")
+    assert set(refused.tables) == {VALIDATION_RESULTS.name}
+    assert {p for p in before if not p.exists()} == set()
+    added = {str(p.relative_to(config.warehouse)) for p in Path(config.warehouse).rglob("*") if p.is_file()}
+    folders = {path.split("/")[0] for path in added - {str(p.relative_to(config.warehouse)) for p in before}}
+    assert folders == {VALIDATION_RESULTS.name, DOCS, "runs"}
+    told = "\n".join(lines(refused.checks))
+    assert (
+        "✗ rankings: " in told
+        and "✗ same_list: 24 of 24 queries get the same documents from <script>alert(1)</script>\\x1b[31m" in told
+    )
+
+    with duckdb.connect() as duck:  # the numbers are those of the live run, the verdict is the newest
+        duck.execute(duckdb_views(storage))
+        assert duck.sql("SELECT DISTINCT run FROM query_metrics").fetchall() == [(good.run,)]
+        failed = duck.sql('SELECT "check", severity, failed_rows, rows FROM validation_results WHERE NOT passed')
+        assert ("same_list", "error", 24, 24) in failed.fetchall()
+    results = read_table(spark, config.warehouse, "validation_results")
+    assert {row["run"] for row in results.select("run").distinct().collect()} == {refused.run}
+
+    pages = Path(config.warehouse, refused.checks["docs"])
+    assert {p.stem for p in pages.glob("*.html")} == {"index", *LISTS}
+    page = (pages / "rankings.html").read_text(encoding="utf-8")
+    assert "&lt;script&gt;alert(1)" in page and "same_list" in page
+    assert not re.search(r"<script|<link|<img|src=", page), "no script, and nothing from elsewhere"
+
+
+def test_checks_can_be_made_alone_and_write_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    config = stored(tmp_path, clean())
+    inspection = look(spark, config, DATE)
+    assert all(result.passed for result in inspection.results)
+    assert not Path(config.warehouse).exists()
