@@ -17,6 +17,7 @@ COMMANDS = {
     "simulate": ("jobs.simulate", "Draw a search log whose truth is known."),
     "compare": ("jobs.compare", "Compare two published runs by query."),
     "power": ("jobs.power", "Say how many queries a difference needs to be seen."),
+    "report": ("jobs.report", "Write the HTML report of a run, or of two against each other."),
     "runs": ("jobs.runs", "List the committed runs, newest first."),
     "tables": ("jobs.tables", "Print views of the published tables for Spark SQL or DuckDB."),
     "vacuum": ("jobs.vacuum", "Remove runs that have been replaced."),

@@ -15,7 +15,7 @@ import json
 import click
 
 from jobs.conclusions import show_conclusions
-from jobs.options import Date, configured, debug
+from jobs.options import Date, configured, debug, output
 from schemas.errors import GateError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--date", required=True, type=Date(), help="The date to evaluate, e.g. 2026-11-01.")
 @click.option("--force", is_flag=True, help="Do the work again even where it is already done.")
 @click.option("--no-gate", is_flag=True, help="Show the gate's verdicts, but finish with 0 whatever they are.")
-@click.option("--output", type=click.Choice(["table", "json"]), default="table", help="What to print at the end.")
+@output
 @debug
 def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool, no_gate: bool, output: str) -> None:
     """Score systems against labels and publish the result.
@@ -41,6 +41,7 @@ def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool,
 
     loaded = load(config, overrides)  # before anything that starts a JVM
     from jobs.session import session
+    from jobs.share import share
     from pipelines.evaluate import evaluate
     from pipelines.runs import read_table
 
@@ -53,13 +54,17 @@ def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool,
         if "comparisons" in outcome.manifest.tables:
             table = read_table(spark, loaded.config.warehouse, "comparisons", date=str(date), run=run)
             compared = [row.asDict() for row in table.where("segment = 'all'").collect()]
+    shared = share(loaded.config, outcome.manifest)
     if output == "json":
         said = {"gate": outcome.manifest.gate, "readings": outcome.manifest.readings}
         facts = {"run": run, "found_done": outcome.found_done, "metrics": headline, "comparisons": compared}
-        click.echo(json.dumps(facts | said, default=str))
+        click.echo(json.dumps(facts | said | {"shared": shared.places}, default=str))
     else:
         show(outcome, headline, loaded.config.warehouse, loaded.config.metrics)
         show_conclusions(outcome.manifest, compared, loaded.config.metrics)
+        for name, place in shared.places.items():
+            click.echo(f"{name.capitalize()}: {place}")
+    shared.settle()
     if not no_gate:
         refuse(outcome.manifest)
 

@@ -56,10 +56,7 @@ def spread(warehouse: str, run: str | None, metric: str, candidate: str | None) 
     """The standard deviation of the paired differences in a published run, its queries, and where it was found."""
     import math
 
-    import pyarrow.dataset as ds
-
-    from pipelines.compare_runs import find_run
-    from pipelines.runs import committed
+    from pipelines.runs import committed, find_run
     from pipelines.storage import Storage
     from schemas.errors import InputError, did_you_mean
     from udfs.registry import parse
@@ -71,7 +68,7 @@ def spread(warehouse: str, run: str | None, metric: str, candidate: str | None) 
     manifest = find_run(storage, run) if run else newest[0]
     if "comparisons" not in manifest.tables:
         raise InputError(f"run {manifest.run} has no comparisons", where=warehouse, hint="set compare.baseline")
-    rows = ds.dataset(storage.path(manifest.tables["comparisons"].path)).to_table().to_pylist()
+    rows = storage.dataset(manifest.tables["comparisons"].path).to_table().to_pylist()
     overall = [r for r in rows if r["segment"] == "all"]
     found = [r for r in overall if r["metric"] == key and candidate in (None, r["candidate"])]
     if not found:

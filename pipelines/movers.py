@@ -32,9 +32,23 @@ def with_moves(
     ranked = order(rankings.join(wanted, "query_id", "left_semi"), conventions)
     lists = ranked.groupBy("system", "query_id", "doc_id").agg(F.min("rank").alias("rank"))
     graded = labels.join(wanted, "query_id", "left_semi")
-    moved = _moved(changed, lists, graded, {spec.key: spec.k or DEPTH for spec in specs})
+    grades = graded.groupBy("query_id", "doc_id").agg(F.max("grade").alias("grade"))
+    moved = _moved(changed, lists, grades, {spec.key: spec.k or DEPTH for spec in specs})
+    tops = _tops(lists, grades)
     key = ["baseline", "candidate", "metric", "query_id"]
-    return changed.join(moved, key, "left").select(*QUERY_CHANGES.names)
+    rows = changed.join(moved, key, "left")
+    for side in ("baseline", "candidate"):
+        mine = tops.select(F.col("system").alias(side), "query_id", F.col("top").alias(f"{side}_top"))
+        rows = rows.join(mine, [side, "query_id"], "left")
+    return rows.select(*QUERY_CHANGES.names)
+
+
+def _tops(lists: DataFrame, grades: DataFrame) -> DataFrame:
+    """Per list its first documents with their grades, as JSON; grades that nobody gave are left out of it."""
+    shown = lists.where(F.col("rank") <= DEPTH).join(grades, ["query_id", "doc_id"], "left")
+    entries = F.sort_array(F.collect_list(F.struct("rank", "doc_id", F.col("grade").cast("double").alias("grade"))))
+    top = F.to_json(F.transform(entries, lambda entry: entry.dropFields("rank")))
+    return shown.groupBy("system", "query_id").agg(top.alias("top"))
 
 
 def _changed(rows: DataFrame, pair: tuple[str, str], specs: Sequence[Spec], most: int) -> DataFrame:
@@ -71,9 +85,8 @@ def _changed(rows: DataFrame, pair: tuple[str, str], specs: Sequence[Spec], most
     )
 
 
-def _moved(changed: DataFrame, lists: DataFrame, labels: DataFrame, depths: dict[str, int]) -> DataFrame:
+def _moved(changed: DataFrame, lists: DataFrame, grades: DataFrame, depths: dict[str, int]) -> DataFrame:
     """Per changed query, its moved documents in words: doc_id (grade) 7 → 1; – for a place outside the list."""
-    grades = labels.groupBy("query_id", "doc_id").agg(F.max("grade").alias("grade"))
     asked = changed.select("baseline", "candidate", "metric", "query_id")
     key = ["baseline", "candidate", "metric", "query_id"]
 

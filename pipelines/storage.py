@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.dataset as ds
 from pyarrow import fs
 
 from schemas.errors import ConfigurationError, PublishError
@@ -55,6 +56,10 @@ class Storage:
     def get(self, name: str) -> str:
         with self._files.open_input_stream(self._at(name)) as stream:
             return bytes(stream.read()).decode()
+
+    def dataset(self, name: str) -> ds.Dataset:
+        """The Parquet files under `name`, to be read without Spark."""
+        return ds.dataset(self._at(name), filesystem=self._files, format="parquet")
 
     def list(self, name: str = "", *, suffix: str = "", recursive: bool = False) -> Iterator[str]:
         """Names of the files and folders under `name`, relative to this folder; none where it is missing."""
