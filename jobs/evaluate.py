@@ -41,11 +41,12 @@ def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool,
 
     loaded = load(config, overrides)  # before anything that starts a JVM
     from jobs.session import session
-    from jobs.share import share
+    from jobs.share import prepare, share
     from pipelines.evaluate import evaluate
     from pipelines.runs import read_table
 
     with session(loaded.config.spark, f"assay evaluate {date}") as spark:
+        prepare(loaded.config)
         outcome = evaluate(spark, loaded.config, date, force=force)
         run = outcome.manifest.run
         means = read_table(spark, loaded.config.warehouse, "segment_metrics", date=str(date), run=run)
@@ -63,10 +64,10 @@ def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool,
         show(outcome, headline, loaded.config.warehouse, loaded.config.metrics)
         show_conclusions(outcome.manifest, compared, loaded.config.metrics)
         for name, place in shared.places.items():
-            click.echo(f"{name.capitalize()}: {place}")
-    shared.settle()
+            click.echo(f"{name.capitalize().replace('Mlflow', 'MLflow')}: {place}")
     if not no_gate:
         refuse(outcome.manifest)
+    shared.settle()
 
 
 def refuse(manifest: Manifest) -> None:

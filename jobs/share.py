@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pipelines.config import Config
+from pipelines.config_sharing import Tracking
 from pipelines.runs import Manifest
 from pipelines.storage import Storage
-from schemas.errors import AssayError
+from schemas.errors import AssayError, TrackingError
 
 logger = logging.getLogger(__name__)
 
@@ -27,13 +29,46 @@ class Shared:
             raise self.failed
 
 
+def prepare(config: Config) -> None:
+    """Begin what takes time and can be done while Spark works; it is only ever a head start."""
+    storage = Storage(config.warehouse)
+    if config.tracking.enabled and (config.tracking.uri or storage.uri.startswith("file://")):
+        threading.Thread(target=_warm, args=(storage, config.tracking), name="mlflow", daemon=True).start()
+
+
+def _warm(storage: Storage, tracking: Tracking) -> None:
+    from pipelines.track import warm
+
+    try:
+        warm(storage, tracking)
+    except Exception as error:  # told in full when the run is to be tracked
+        logger.debug("MLflow is not ready: %s", error)
+
+
 def share(config: Config, manifest: Manifest) -> Shared:
     """Tell of a run everywhere that is configured; what cannot be told is warned of."""
     storage = Storage(config.warehouse)
     shared = Shared()
     if config.report:
         _try(shared, "report", lambda: _report(storage, manifest))
+    if config.tracking.enabled:
+        _track(shared, storage, config, manifest)
     return shared
+
+
+def _track(shared: Shared, storage: Storage, config: Config, manifest: Manifest) -> None:
+    """MLflow, last of all; an outage is a warning, unless tracking is required."""
+    from pipelines.track import track
+
+    if config.tracking.uri is None and not storage.uri.startswith("file://"):
+        logger.info("not tracked: tracking.uri is not set, and a remote warehouse has no place for SQLite")
+        return
+    try:
+        shared.places["mlflow"] = track(storage, manifest, config.tracking)
+    except TrackingError as error:
+        logger.warning("%s", error)
+        logger.debug("what led to it", exc_info=True)
+        shared.failed = error if config.tracking.required else None
 
 
 def _report(storage: Storage, manifest: Manifest) -> str:

@@ -33,6 +33,10 @@ class Storage:
         """The URI of something in here, as Spark and other readers take it."""
         return "/".join((self.uri.rstrip("/"), *parts))
 
+    def local(self, name: str) -> str:
+        """The path of something in here on the disk of this machine."""
+        return self._at(name)
+
     def put(self, name: str, content: str) -> None:
         """Write a whole file at once: a reader sees all of it or nothing."""
         target = self._at(name)
