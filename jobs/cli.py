@@ -18,6 +18,7 @@ COMMANDS = {
     "compare": ("jobs.compare", "Compare two published runs by query."),
     "power": ("jobs.power", "Say how many queries a difference needs to be seen."),
     "report": ("jobs.report", "Write the HTML report of a run, or of two against each other."),
+    "trend": ("jobs.trend", "Draw a metric over the committed runs."),
     "track": ("jobs.track", "Tell MLflow of published runs, or of those that wait."),
     "runs": ("jobs.runs", "List the committed runs, newest first."),
     "tables": ("jobs.tables", "Print views of the published tables for Spark SQL or DuckDB."),

@@ -49,7 +49,7 @@ def command(
     if target is None:
         storage.put(name, page)
     else:
-        _put(page, target)
+        put(page, target)
     if output == "json":
         click.echo(json.dumps({"report": place, "bytes": len(page.encode())}))
     else:
@@ -58,7 +58,8 @@ def command(
         click.launch(place)
 
 
-def _put(page: str, target: str) -> None:
+def put(page: str, target: str) -> None:
+    """Write a page to a file of this machine."""
     from pathlib import Path
 
     from schemas.errors import PublishError

@@ -74,8 +74,14 @@ def _columns(bars: Sequence[tuple[str, int, str]], marks: Sequence[tuple[float, 
     return _svg(title, drawn)
 
 
-def lines(series: Sequence[tuple[str, Sequence[Point]]], title: str, *, ticks: Sequence[tuple[float, str]]) -> Markup:
-    """Lines over a common axis, each with its band of uncertainty; a legend where there are several."""
+def lines(
+    series: Sequence[tuple[str, Sequence[Point]]],
+    title: str,
+    *,
+    ticks: Sequence[tuple[float, str]],
+    marks: Sequence[tuple[float, str]] = (),
+) -> Markup:
+    """Lines over a common axis, each with its band of uncertainty; dashed where there is a mark."""
     points = [point for _, line in series for point in line]
     if not points:
         return Markup()
@@ -90,6 +96,10 @@ def lines(series: Sequence[tuple[str, Sequence[Point]]], title: str, *, ticks: S
         return _n(LEFT + across * (WIDTH - LEFT - RIGHT - 10) + 5), _n(HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM))
 
     drawn = [*_grid(low, high)]
+    for x, said in marks:
+        mark = at(x, low)[0]
+        ends = {"x1": mark, "x2": mark, "y1": TOP, "y2": HEIGHT - BOTTOM}
+        drawn.append(h("line", h("title", cut(said, 300)), class_="mark", **ends))
     for number, (name, line) in enumerate(series):
         colour = f"c{number % 8}"
         known = [p for p in line if p.low is not None and p.high is not None]
