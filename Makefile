@@ -42,7 +42,7 @@ demo: $(READY) java  ## evaluate three systems on data it makes, and print the r
 ui: $(READY)  ## open MLflow on the runs of the demo
 	@test -f $(DEMO)/warehouse/mlflow/mlflow.db || { echo "There is nothing to show yet: make demo" >&2; exit 1; }
 	@echo "MLflow on http://127.0.0.1:$(PORT) (Ctrl-C ends it)"
-	@MLFLOW_DISABLE_TELEMETRY=true $(BIN)/mlflow server --backend-store-uri sqlite:///$(DEMO)/warehouse/mlflow/mlflow.db \
+	@MLFLOW_DISABLE_TELEMETRY=true MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false $(BIN)/mlflow server --backend-store-uri sqlite:///$(DEMO)/warehouse/mlflow/mlflow.db \
 	  --host 127.0.0.1 --port $(PORT) --workers 1
 
 test: $(READY) java  ## run all tests

@@ -12,7 +12,7 @@ import click
 COMMANDS = {
     "evaluate": ("jobs.evaluate", "Score systems against labels and publish the result."),
     "label": ("jobs.label", "Make labels from a log and publish them alone."),
-    "explain": ("jobs.explain", "Tell why a document has its grade, number by number."),
+    "explain": ("jobs.explain", "Tell how a list earned its metrics, or why a document has its grade."),
     "propensity": ("jobs.propensity", "Draw how the chance of being looked at falls with the position."),
     "simulate": ("jobs.simulate", "Draw a search log whose truth is known."),
     "compare": ("jobs.compare", "Compare two published runs by query."),

@@ -108,9 +108,9 @@ def lines(
             drawn.append(h("polygon", points=" ".join(",".join(e) for e in edge), class_=f"band {colour}"))
         drawn.append(h("polyline", points=" ".join(",".join(at(p.x, p.y)) for p in line), class_=f"line {colour}"))
         for p in line:
-            x, y = at(p.x, p.y)
-            said = h("title", f"{cut(name, 60)}, {p.said}" if p.said else cut(name, 60))
-            drawn.append(h("circle", said, cx=x, cy=y, r=3.5, class_=f"dot {colour}"))
+            dot = dict(zip(("cx", "cy"), at(p.x, p.y), strict=True))
+            hover = h("title", f"{cut(name, 60)}, {p.said}" if p.said else cut(name, 60))
+            drawn.append(h("circle", hover, **dot, r=3.5, class_=f"dot {colour}"))
     drawn += [_label(float(at(x, low)[0]), HEIGHT - 10, said) for x, said in ticks]
     legend = [h("span", h("i", class_=f"key c{n % 8}"), text(name, 40)) for n, (name, _) in enumerate(series)]
     return h("div", _svg(title, drawn), h("p", legend, class_="legend") if len(series) > 1 else None)
