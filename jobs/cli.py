@@ -25,6 +25,7 @@ COMMANDS = {
     "vacuum": ("jobs.vacuum", "Remove runs that have been replaced."),
     "config": ("jobs.config", "Print the resolved configuration and where each value came from."),
     "metrics": ("jobs.metrics", "List the metrics, or explain one."),
+    "doctor": ("jobs.doctor", "Check what Assay needs on this machine, and say how to mend it."),
 }
 
 
@@ -72,11 +73,12 @@ def main() -> None:
 
 def invoke(command: click.Command, arguments: list[str] | None = None) -> int:
     """Run a command and answer its exit code; what a person can mend is said in one framed message."""
+    from jobs.logs import configure
     from schemas.errors import AssayError
 
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments
-    _log(debug)
+    configure(arguments, debug=debug)
     try:
         outcome: Any = command.main(args=arguments, prog_name=command.name, standalone_mode=False)
         return int(outcome or 0)
@@ -112,15 +114,3 @@ def _frame(error: Exception) -> None:
         console.print(Panel(Text(str(error).strip()), title=name, border_style="red"))
     else:
         click.echo(f"assay: {name}: {str(error).strip()}", err=True)
-
-
-def _log(debug: bool) -> None:
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-        datefmt="%Y-%m-%dT%H:%M:%S",
-        force=True,
-    )
-    for package in ("jobs", "pipelines", "schemas", "udfs"):
-        logging.getLogger(package).setLevel(logging.DEBUG if debug else logging.INFO)

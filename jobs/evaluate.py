@@ -15,7 +15,7 @@ import json
 import click
 
 from jobs.conclusions import show_conclusions
-from jobs.options import Date, configured, debug, output
+from jobs.options import Date, configured, debug, log, output
 from schemas.errors import GateError
 
 if TYPE_CHECKING:
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Do the work again even where it is already done.")
 @click.option("--no-gate", is_flag=True, help="Show the gate's verdicts, but finish with 0 whatever they are.")
 @output
+@log
 @debug
-def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool, no_gate: bool, output: str) -> None:
+def command(
+    config: str, overrides: tuple[str, ...], date: dt.date, force: bool, no_gate: bool, output: str, log: str
+) -> None:
     """Score systems against labels and publish the result.
 
     \b
@@ -40,12 +43,14 @@ def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool,
     from pipelines.configure import load
 
     loaded = load(config, overrides)  # before anything that starts a JVM
+    from jobs.logs import watched
     from jobs.session import session
     from jobs.share import prepare, share
     from pipelines.evaluate import evaluate
     from pipelines.runs import read_table
 
-    with session(loaded.config.spark, f"assay evaluate {date}") as spark:
+    with watched(log) as shown, session(loaded.config.spark, f"assay evaluate {date}") as spark:
+        shown.spark = spark
         prepare(loaded.config)
         outcome = evaluate(spark, loaded.config, date, force=force)
         run = outcome.manifest.run

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
-from jobs.options import debug
+from jobs.options import debug, output
 
 
 @click.command("power")
@@ -18,6 +20,7 @@ from jobs.options import debug
 @click.option("--candidate", help="The candidate of the comparison, where the run has several.")
 @click.option("--power", "power", default=0.8, show_default=True, type=click.FloatRange(0.05, 0.999), help="Chance.")
 @click.option("--alpha", default=0.05, show_default=True, type=click.FloatRange(1e-6, 0.5), help="Level of the test.")
+@output
 @debug
 def command(
     delta: float,
@@ -28,6 +31,7 @@ def command(
     candidate: str | None,
     power: float,
     alpha: float,
+    output: str,
 ) -> None:
     """Say how many queries a paired test needs to see a difference.
 
@@ -38,15 +42,20 @@ def command(
     from schemas.errors import ConfigurationError
     from udfs.statistics.power import power_of, queries_needed
 
-    queries = None
+    queries, source = None, ""
     if stddev is None:
         if warehouse is None or metric is None:
             raise ConfigurationError(
                 "the spread of the differences is not known", hint="give --stddev, or --warehouse and --metric"
             )
         stddev, queries, source = spread(warehouse, run, metric, candidate)
-        click.echo(source)
     needed = queries_needed(stddev, delta, power, alpha)
+    if output == "json":
+        seen = None if queries is None else power_of(stddev, delta, queries, alpha)
+        click.echo(json.dumps({"needed": needed, "stddev": stddev, "from": source, "queries": queries, "power": seen}))
+        return
+    if source:
+        click.echo(source)
     click.echo(f"{needed:,} queries show a true difference of {delta:g} in {power:.0%} of cases (spread {stddev:.4f}).")
     if queries is not None:
         click.echo(f"The {queries:,} queries of that run show it in {power_of(stddev, delta, queries, alpha):.0%}.")

@@ -51,6 +51,8 @@ def share(config: Config, manifest: Manifest) -> Shared:
     shared = Shared()
     if config.report:
         _try(shared, "report", lambda: _report(storage, manifest))
+    if config.prometheus.textfile is not None or config.prometheus.pushgateway is not None:
+        _try(shared, "prometheus", lambda: _export(storage, manifest, config))
     if config.tracking.enabled:
         _track(shared, storage, config, manifest)
     return shared
@@ -75,6 +77,12 @@ def _report(storage: Storage, manifest: Manifest) -> str:
     from pipelines.report import write_report
 
     return write_report(storage, manifest)
+
+
+def _export(storage: Storage, manifest: Manifest, config: Config) -> str:
+    from pipelines.export import export
+
+    return ", ".join(export(storage, manifest, config.prometheus))
 
 
 def _try(shared: Shared, name: str, tell: Callable[[], str]) -> None:

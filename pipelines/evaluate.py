@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-import logging
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -22,12 +20,11 @@ from pipelines.publish import Attempt
 from pipelines.read import Input, read
 from pipelines.runs import Manifest, code_version, committed, digest, labels_run, read_table, run_key
 from pipelines.score import Evidence, score
+from pipelines.stages import Stages
 from pipelines.storage import Storage
 from schemas.errors import ConfigurationError, DataQualityError, InputError
 from udfs.conventions import Conventions
 from udfs.registry import Spec
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -36,21 +33,6 @@ class Outcome:
 
     manifest: Manifest
     found_done: bool
-
-
-@dataclass
-class Stages:
-    """The stages that ran, with their seconds."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        start = time.monotonic()
-        logger.debug("stage %s begins", name)
-        yield
-        self.seconds[name] = round(time.monotonic() - start, 3)
-        logger.info("stage=%s seconds=%.1f", name, self.seconds[name])
 
 
 def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool = False) -> Outcome:
@@ -70,6 +52,7 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
         return Outcome(done[0], found_done=True)
 
     with Attempt(storage, date, key) as attempt, input_errors("while evaluating"), ExitStack() as stack:
+        stages.tables = attempt.tables
         with stages.stage("check"):
             checked = check(inputs, config)
             if not checked.systems:
@@ -160,6 +143,7 @@ def label(spark: SparkSession, config: Config, date: dt.date, *, force: bool = F
     if done and not force:
         return Outcome(done[0], found_done=True)
     with Attempt(storage, date, key) as attempt, input_errors("while labelling"):
+        stages.tables = attempt.tables
         with stages.stage("check"):
             checked = check(inputs, log)
         with stages.stage("label"), labelled(attempt, checked, log.labels) as made:

@@ -66,7 +66,9 @@ class Storage:
         return ds.dataset(self._at(name), filesystem=self._files, format="parquet")
 
     def list(self, name: str = "", *, suffix: str = "", recursive: bool = False) -> Iterator[str]:
-        """Names of the files and folders under `name`, relative to this folder; none where it is missing."""
+        """Names of the files and folders under `name`, relative to this folder; none where it is no folder."""
+        if self._files.get_file_info(self._at(name)).type == fs.FileType.File:
+            return
         selector = fs.FileSelector(self._at(name), allow_not_found=True, recursive=recursive)
         for info in sorted(self._files.get_file_info(selector), key=lambda info: str(info.path)):
             if info.path.endswith(suffix):

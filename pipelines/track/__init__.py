@@ -12,7 +12,7 @@ from pipelines.storage import Storage
 from pipelines.track.payload import Payload, payload_of
 from schemas.errors import ConfigurationError, TrackingError
 
-__all__ = ["keep", "pending", "send_kept", "store_of", "track", "warm"]
+__all__ = ["keep", "pending", "reach", "send_kept", "store_of", "track", "warm"]
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +65,16 @@ def warm(storage: Storage, tracking: Tracking) -> None:
     from pipelines.track.send import client_of
 
     client_of(_ready(tracking, storage), tracking.seconds)
+
+
+def reach(storage: Storage, tracking: Tracking) -> str:
+    """Ask MLflow for the experiment, and say where it answered from."""
+    from pipelines.track.send import client_of, complaining, plain
+
+    store = _ready(tracking, storage)
+    with complaining(store):
+        found = client_of(store, tracking.seconds).get_experiment_by_name(tracking.experiment)
+    return f"{plain(store)} answers; experiment {tracking.experiment} {'is there' if found else 'will be made'}"
 
 
 def _ready(tracking: Tracking, storage: Storage) -> str:

@@ -38,7 +38,7 @@ def send(payload: Payload, storage: Storage, uri: str, *, seconds: float) -> str
             client.set_terminated(child, "FINISHED", payload.ended)
         _log_files(client, parent, payload, storage)
         client.set_terminated(parent, "FINISHED", payload.ended)
-    return f"{_plain(uri)}, experiment {payload.experiment}, run {parent}"
+    return f"{plain(uri)}, experiment {payload.experiment}, run {parent}"
 
 
 def client_of(uri: str, seconds: float) -> MlflowClient:
@@ -70,12 +70,12 @@ def complaining(uri: str) -> Iterator[None]:
         said = " ".join(str(error).split())[:300]
         raise TrackingError(
             f"MLflow could not be told: {type(error).__name__}: {said}",
-            where=_plain(uri),
+            where=plain(uri),
             hint="the run is published; `assay track --pending` sends it later",
         ) from error
 
 
-def _plain(uri: str) -> str:
+def plain(uri: str) -> str:
     """An address without the name and password that it may hold."""
     scheme, mark, rest = uri.partition("://")
     return f"{scheme}{mark}{rest.rpartition('@')[2]}"
