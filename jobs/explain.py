@@ -34,7 +34,7 @@ def command(
 
     \b
     assay explain --warehouse build/demo/warehouse --query q00007 --system neural --system bm25
-    assay explain --warehouse build/logs/warehouse --query q7 --doc d40
+    assay explain --warehouse build/logs/warehouse --query q0 --doc d0
     """
     day = None if date is None else str(date)
     if systems:

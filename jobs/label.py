@@ -28,7 +28,7 @@ def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool,
     """Make labels from a log and publish them alone.
 
     \b
-    assay label --config conf/demo.yaml --date 2026-11-01
+    assay label --config conf/logs.yaml --date 2026-01-11
     """
     from pipelines.configure import load
 

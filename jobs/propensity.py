@@ -21,7 +21,7 @@ def command(warehouse: str, date: object, run: str | None, output: str) -> None:
     """Draw how the chance of being looked at falls with the position.
 
     \b
-    assay propensity --warehouse build/demo/warehouse
+    assay propensity --warehouse build/logs/warehouse
     """
     from jobs.published import newest_rows
 

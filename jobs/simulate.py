@@ -31,7 +31,7 @@ def command(
     """Draw a search log whose truth is known, and write the truth beside it.
 
     \b
-    assay simulate --to build/log --pages 40000 --seed 1
+    assay simulate --to build/logs --pages 40000 --seed 1
     """
     from jobs.session import session
     from pipelines.config import Spark

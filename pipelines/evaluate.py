@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -25,6 +26,8 @@ from pipelines.storage import Storage
 from schemas.errors import ConfigurationError, DataQualityError, InputError
 from udfs.conventions import Conventions
 from udfs.registry import Spec
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
         key = run_key(date, config.settings(), digests if found is None else digests | {"labels": found})
     done = [manifest for manifest in committed(storage, date=date.isoformat()) if manifest.key == key]
     if done and not force:
+        logger.debug("run %s has the key %s of this work: date, configuration, inputs and code", done[0].run, key)
         return Outcome(done[0], found_done=True)
 
     with Attempt(storage, date, key) as attempt, input_errors("while evaluating"), ExitStack() as stack:
@@ -81,6 +85,8 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
                 beside=of_systems(rankings, checked, config, conventions),
             )
             conclusions = conclude(attempt, scored, config)
+            for verdict in conclusions.verdicts:
+                logger.debug("gate, %s, %s: %s, %s", verdict.condition, verdict.value, verdict.verdict, verdict.reason)
         manifest = attempt.commit(
             seconds=stages.seconds,
             config=config.published(),
@@ -195,6 +201,8 @@ def resolved(conventions: Conventions, checked: Checked) -> Conventions:
     usual = "cut_then_condense" if checked.from_behaviour else "zero"
     unjudged = usual if conventions.unjudged == "auto" else conventions.unjudged
     top = conventions.max_grade or (checked.max_grade if checked.max_grade > 0 else None)
+    labels_from = "behaviour" if checked.from_behaviour else "judgments"
+    logger.debug("labels from %s; unjudged documents: %s; top of the scale: %s", labels_from, unjudged, top)
     return conventions.model_copy(update={"unjudged": unjudged, "max_grade": top})
 
 

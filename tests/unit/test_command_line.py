@@ -55,7 +55,7 @@ def test_every_command_has_help_with_an_example(name: str, capsys: pytest.Captur
     assert cli.invoke(cli.assay, [name, "--help"]) == 0
     said = capsys.readouterr().out
     assert f"  assay {name}" in said
-    assert "--output [table|json]" in said or name == "tables"
+    assert "--output [table|json]" in said
     assert "--debug" in said
 
 
@@ -87,6 +87,7 @@ def test_commands_without_spark_speak_json(tmp_path: Path, capsys: pytest.Captur
         "unreferenced": [],
         "removed": False,
     }
+    assert "CREATE" in called(capsys, "tables", *at, "--sql", "duckdb")["views"]
     assert called(capsys, "metrics", "ndcg")[0]["written"] == "ndcg(gain, judged_only)[@k]"
     assert called(capsys, "power", "--delta", "0.01", "--stddev", "0.25")["needed"] == 4906
     (good, *_) = called(capsys, "doctor", "--no-spark", *at)
