@@ -85,8 +85,6 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
                 beside=of_systems(rankings, checked, config, conventions),
             )
             conclusions = conclude(attempt, scored, config)
-            for verdict in conclusions.verdicts:
-                logger.debug("gate, %s, %s: %s, %s", verdict.condition, verdict.value, verdict.verdict, verdict.reason)
         manifest = attempt.commit(
             seconds=stages.seconds,
             config=config.published(),

@@ -136,16 +136,19 @@ def _of_system(run: Published, system: str, common: Mapping[str, str]) -> Tracke
 
 
 def _of_run(run: Published) -> dict[str, float]:
-    """What belongs to no single system: differences, verdicts, rows and seconds."""
+    """What belongs to no single system: their means side by side, differences, verdicts, rows and seconds."""
     manifest = run.manifest
     found: dict[str, float] = {}
     for verdict in ("pass", "fail", "undecidable"):
         found[f"gate/{verdict}"] = sum(v["verdict"] == verdict for v in manifest.gate)
     found |= {f"rows/{name}": record.rows for name, record in manifest.tables.items()}
     found |= {f"seconds/{stage}": seconds for stage, seconds in manifest.seconds.items()}
+    everything = (pc.field("segment") == EVERYTHING) & pc.field("macro").is_valid()
+    for row in run.rows("segment_metrics", most=METRICS, first=lambda r: (r["metric"], r["system"]), where=everything):
+        found[metric_key(row["metric"], row["system"])] = row["macro"]
     for row in run.rows("comparisons", most=METRICS, first=_by_pair, where=pc.field("segment") == EVERYTHING):
         if row["delta"] is not None:
-            found[metric_key("delta", row["candidate"], row["baseline"], row["metric"])] = row["delta"]
+            found[metric_key("delta", row["metric"], f"{row['candidate']} - {row['baseline']}")] = row["delta"]
     return found
 
 

@@ -21,7 +21,8 @@ def test_a_run_becomes_a_parent_and_a_child_per_system(tmp_path: Path) -> None:
     assert payload.parent.tags["run"] == "aaaaaaaaaaaa-000001"
     assert payload.parent.tags["key"] == "aaaaaaaaaaaa"
     assert payload.parent.metrics["rows/query_metrics"] == 400
-    assert payload.parent.metrics["delta/new/old/ndcg_at_10"] == pytest.approx(0.1 * 149 / 199)
+    assert payload.parent.metrics["recall_at_20/new"] == 1.0
+    assert payload.parent.metrics["delta/ndcg_at_10/new - old"] == pytest.approx(0.1 * 149 / 199)
     old, new = payload.systems
     assert (old.tags["system"], new.tags["system"], new.tags["dt"]) == ("old", "new", "2026-11-01")
     assert new.metrics["ndcg_at_10"] - old.metrics["ndcg_at_10"] == pytest.approx(0.1 * 149 / 199)
