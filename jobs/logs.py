@@ -103,9 +103,14 @@ def watched(log: str) -> Iterator[StageList]:
     loud = logging.getLogger("pipelines.stages")
     loud.addHandler(shown)
     loud.propagate = loud.isEnabledFor(logging.DEBUG)  # the list says it already
+    plain = [handler for handler in logging.getLogger().handlers if isinstance(handler, logging.StreamHandler)]
     try:
         with Live(shown, console=Console(stderr=True), refresh_per_second=4):
+            for handler in plain:
+                handler.setStream(sys.stderr)  # the live one, which keeps lines above the list
             yield shown
     finally:
+        for handler in plain:
+            handler.setStream(sys.stderr)
         loud.removeHandler(shown)
         loud.propagate = True

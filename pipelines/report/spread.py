@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipelines.report.published import Published
 
@@ -33,11 +34,11 @@ def spreads(run: Published, systems: Sequence[str], metrics: Sequence[str]) -> d
     """Per system and metric the histogram of its values by query."""
     found = {(system, metric): np.zeros(STEPS + 2, np.int64) for system in systems for metric in metrics}
     for batch in run.batches("query_metrics", ["system", *metrics]):
-        rows = batch.to_pandas()
-        for system, mine in rows.groupby("system"):
-            for metric in metrics:
-                if (system, metric) in found and metric in mine:
-                    found[str(system), metric] += histogram(mine[metric].to_numpy(np.float64))
+        place = pc.index_in(batch["system"], value_set=pa.array(systems, pa.string())).to_numpy(zero_copy_only=False)
+        for metric in (name for name in metrics if name in batch.schema.names):
+            values = batch[metric].to_numpy(zero_copy_only=False)
+            for number, system in enumerate(systems):
+                found[system, metric] += histogram(values[place == number])
     return found
 
 
@@ -121,11 +122,9 @@ def _whole(frames: Sequence[pd.DataFrame], columns: Sequence[str]) -> pd.DataFra
 def _frames(side: Side, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
     """The rows of one system, some at a time."""
     run, system = side
-    for batch in run.batches("query_metrics", ["system", "query_id", *columns]):
-        rows = batch.to_pandas()
-        mine = rows[rows["system"] == system].drop(columns="system")
-        if len(mine):
-            yield mine
+    for batch in run.batches("query_metrics", ["query_id", *columns], pc.field("system") == system):
+        if batch.num_rows:
+            yield batch.to_pandas()
 
 
 def _lay_out(frames: Iterator[pd.DataFrame], folder: Path, name: str, parts: int) -> None:
@@ -133,7 +132,7 @@ def _lay_out(frames: Iterator[pd.DataFrame], folder: Path, name: str, parts: int
     writers: dict[int, pa.ipc.RecordBatchStreamWriter] = {}
     schema: pa.Schema | None = None
     for frame in frames:
-        part = pd.util.hash_pandas_object(frame["query_id"], index=False).to_numpy() % parts
+        part = pd.util.hash_array(frame["query_id"].to_numpy(object), categorize=False) % parts
         for number in np.unique(part):
             table = pa.Table.from_pandas(frame[part == number], preserve_index=False)
             schema = schema or table.schema
