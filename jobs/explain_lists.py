@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -78,7 +78,6 @@ def _told(found: OneQuery, manifest: Manifest, spec: Spec) -> dict[str, object]:
 def _show(found: OneQuery, manifest: Manifest, query: str, spec: Spec) -> None:
     import sys
 
-    from rich.columns import Columns
     from rich.console import Console
     from rich.markup import escape
 
@@ -91,11 +90,8 @@ def _show(found: OneQuery, manifest: Manifest, query: str, spec: Spec) -> None:
     console.print(escape(f"{query}, run {manifest.run} of {manifest.dt}, as {spec.name} sees it"), highlight=False)
     for name in found.changed:
         console.print(f"! {name} has changed since the run; its published numbers may differ", highlight=False)
-    tables = [
-        _table(system, ranking(docs, found.labels, conventions, spec), ideal=place == 0)
-        for place, (system, docs) in enumerate(found.lists.items())
-    ]
-    console.print(Columns(tables, padding=(0, 3)))
+    lists = {system: ranking(docs, found.labels, conventions, spec) for system, docs in found.lists.items()}
+    console.print(_table(lists))
     specs = parse_all(manifest.config["metrics"])
     for system, docs in found.lists.items():
         for figure in figures(docs, found.labels, conventions, specs):
@@ -103,25 +99,30 @@ def _show(found: OneQuery, manifest: Manifest, query: str, spec: Spec) -> None:
             console.print(escape(f"{system}: {figure.metric} {value} = {figure.how}"), highlight=False, soft_wrap=True)
 
 
-def _table(system: str, lines: Sequence[Line], *, ideal: bool) -> Table:
-    """One list; the ideal, which is the same for all, stands beside the first."""
+def _table(lists: Mapping[str, Sequence[Line]]) -> Table:
+    """The lists side by side, one row per rank, and the ideal, which is the same for all, after them."""
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=escape(system), title_justify="left")
+    table = Table()
     table.add_column("rank", justify="right")
-    table.add_column("document", max_width=30)
-    for name in ("grade", "gain", "× discount", "= earned"):
-        table.add_column(name, justify="right")
-    if ideal:
-        table.add_column("ideal", max_width=30)
-        table.add_column("earned", justify="right")
-    for line in lines:
-        grade = "–" if line.doc_id is None else "?" if line.grade is None else f"{line.grade:g}"
-        cells = [str(line.rank), escape(line.doc_id or "–"), grade, f"{line.gain:g}"]
-        cells += [f"{line.discount:.4f}", f"{line.earned:.4f}"]
-        if ideal:
-            best = "–" if line.ideal_doc is None else f"{line.ideal_doc} ({line.ideal_grade:g})"
-            cells += [escape(best), f"{line.ideal_earned:.4f}"]
-        table.add_row(*cells)
+    table.add_column("discount", justify="right")
+    for system in lists:
+        table.add_column(escape(system), max_width=24)
+        for name in ("grade", "gain", "× discount"):
+            table.add_column(name, justify="right")
+    table.add_column("ideal", max_width=24)
+    table.add_column("× discount", justify="right")
+    longest = max(lists.values(), key=len)
+    for place, of_all in enumerate(longest):
+        cells = [str(of_all.rank), f"{of_all.discount:.4f}"]
+        for lines in lists.values():
+            cells += _cells(lines[place]) if place < len(lines) else ["–", "–", "–", "–"]
+        best = "–" if of_all.ideal_doc is None else f"{of_all.ideal_doc} ({of_all.ideal_grade:g})"
+        table.add_row(*map(escape, [*cells, best, f"{of_all.ideal_earned:.4f}"]))
     return table
+
+
+def _cells(line: Line) -> list[str]:
+    grade = "–" if line.doc_id is None else "?" if line.grade is None else f"{line.grade:g}"
+    return [line.doc_id or "–", grade, f"{line.gain:g}", f"{line.earned:.4f}"]
