@@ -106,13 +106,13 @@ def _table(lists: Mapping[str, Sequence[Line]]) -> Table:
 
     table = Table()
     table.add_column("rank", justify="right")
-    table.add_column("discount", justify="right")
+    table.add_column("× discount", justify="right")
     for system in lists:
         table.add_column(escape(system), max_width=24)
-        for name in ("grade", "gain", "× discount"):
+        for name in ("grade", "gain", "earned"):
             table.add_column(name, justify="right")
     table.add_column("ideal", max_width=24)
-    table.add_column("× discount", justify="right")
+    table.add_column("earned", justify="right")
     longest = max(lists.values(), key=len)
     for place, of_all in enumerate(longest):
         cells = [str(of_all.rank), f"{of_all.discount:.4f}"]
