@@ -6,8 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := build/demo
+PORT ?= 5000
 
-.PHONY: help setup lock demo test unit fuzz lint types bench docs clean java
+.PHONY: help setup lock demo ui test unit fuzz lint types bench docs clean java
 
 help:  ## print this list
 	@grep -E '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk -F':.*?## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -36,6 +37,13 @@ demo: $(READY) java  ## evaluate three systems on data it makes, and print the r
 	@$(BIN)/python -m jobs.demo $(DEMO)/data
 	@$(BIN)/assay evaluate --config conf/demo.yaml --date 2026-11-01
 	@echo "Query it:  $(BIN)/assay tables --sql duckdb --warehouse $(DEMO)/warehouse"
+	@echo "See it:    make ui, or open the report named above"
+
+ui: $(READY)  ## open MLflow on the runs of the demo
+	@test -f $(DEMO)/warehouse/mlflow/mlflow.db || { echo "There is nothing to show yet: make demo" >&2; exit 1; }
+	@echo "MLflow on http://127.0.0.1:$(PORT) (Ctrl-C ends it)"
+	@MLFLOW_DISABLE_TELEMETRY=true MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false $(BIN)/mlflow server --backend-store-uri sqlite:///$(DEMO)/warehouse/mlflow/mlflow.db \
+	  --host 127.0.0.1 --port $(PORT) --workers 1
 
 test: $(READY) java  ## run all tests
 	@$(BIN)/python -m pytest

@@ -13,16 +13,20 @@ COMMANDS = {
     "evaluate": ("jobs.evaluate", "Score systems against labels and publish the result."),
     "check": ("jobs.check", "Check the data of a date without evaluating it."),
     "label": ("jobs.label", "Make labels from a log and publish them alone."),
-    "explain": ("jobs.explain", "Tell why a document has its grade, number by number."),
+    "explain": ("jobs.explain", "Tell how a list earned its metrics, or why a document has its grade."),
     "propensity": ("jobs.propensity", "Draw how the chance of being looked at falls with the position."),
     "simulate": ("jobs.simulate", "Draw a search log whose truth is known."),
     "compare": ("jobs.compare", "Compare two published runs by query."),
     "power": ("jobs.power", "Say how many queries a difference needs to be seen."),
+    "report": ("jobs.report", "Write the HTML report of a run, or of two against each other."),
+    "trend": ("jobs.trend", "Draw a metric over the committed runs."),
+    "track": ("jobs.track", "Tell MLflow of published runs, or of those that wait."),
     "runs": ("jobs.runs", "List the committed runs, newest first."),
     "tables": ("jobs.tables", "Print views of the published tables for Spark SQL or DuckDB."),
     "vacuum": ("jobs.vacuum", "Remove runs that have been replaced."),
     "config": ("jobs.config", "Print the resolved configuration and where each value came from."),
     "metrics": ("jobs.metrics", "List the metrics, or explain one."),
+    "doctor": ("jobs.doctor", "Check what Assay needs on this machine, and say how to mend it."),
 }
 
 
@@ -70,11 +74,12 @@ def main() -> None:
 
 def invoke(command: click.Command, arguments: list[str] | None = None) -> int:
     """Run a command and answer its exit code; what a person can mend is said in one framed message."""
+    from jobs.logs import configure
     from schemas.errors import AssayError
 
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments
-    _log(debug)
+    configure(arguments, debug=debug)
     try:
         outcome: Any = command.main(args=arguments, prog_name=command.name, standalone_mode=False)
         return int(outcome or 0)
@@ -112,15 +117,3 @@ def _frame(error: Exception) -> None:
         console.print(Panel(Text(str(error).strip()), title=name, border_style="red"))
     else:
         click.echo(f"assay: {name}: {str(error).strip()}", err=True)
-
-
-def _log(debug: bool) -> None:
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-        datefmt="%Y-%m-%dT%H:%M:%S",
-        force=True,
-    )
-    for package in ("jobs", "pipelines", "schemas", "udfs"):
-        logging.getLogger(package).setLevel(logging.DEBUG if debug else logging.INFO)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jobs.options import debug, warehouse
+from jobs.options import debug, output, warehouse
 
 if TYPE_CHECKING:
     from pipelines.compare_runs import RunComparison
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.argument("after")
 @click.option("--system", help="The system in both runs; needed where a run has several.")
 @click.option("--before-system", help="The system in the first run, where it differs.")
-@click.option("--output", type=click.Choice(["table", "json"]), default="table", help="What to print.")
+@output
 @click.option("--master", default="local[*]", show_default=True, help="Where Spark runs.")
 @debug
 def command(
@@ -38,13 +38,14 @@ def command(
     \b
     assay compare 2026-11-01 2026-11-02 --system neural --warehouse build/demo/warehouse
     """
-    from pipelines.compare_runs import compare_runs, find_run
+    from pipelines.runs import find_run
     from pipelines.storage import Storage
 
     storage = Storage(warehouse)
-    runs = (find_run(storage, before), find_run(storage, after))
+    runs = (find_run(storage, before, having="query_metrics"), find_run(storage, after, having="query_metrics"))
     systems = (_system(runs[0], before_system or system), _system(runs[1], system))
     from jobs.session import session
+    from pipelines.compare_runs import compare_runs
     from pipelines.config import Spark
 
     with session(Spark(master=master), "assay compare") as spark:

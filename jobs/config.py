@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from jobs.options import configured, debug
+from jobs.options import configured, debug, output
 
 
 @click.command("config")
 @configured
-@click.option("--output", type=click.Choice(["table", "json"]), default="table", help="What to print.")
+@output
 @debug
 def command(config: str, overrides: tuple[str, ...], output: str) -> None:
     """Print the resolved configuration and where each value came from.

@@ -15,7 +15,7 @@ import json
 import click
 
 from jobs.conclusions import show_conclusions
-from jobs.options import Date, configured, debug
+from jobs.options import Date, configured, debug, log, output
 from schemas.errors import GateError
 
 if TYPE_CHECKING:
@@ -28,9 +28,12 @@ if TYPE_CHECKING:
 @click.option("--date", required=True, type=Date(), help="The date to evaluate, e.g. 2026-11-01.")
 @click.option("--force", is_flag=True, help="Do the work again even where it is already done.")
 @click.option("--no-gate", is_flag=True, help="Show the gate's verdicts, but finish with 0 whatever they are.")
-@click.option("--output", type=click.Choice(["table", "json"]), default="table", help="What to print at the end.")
+@output
+@log
 @debug
-def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool, no_gate: bool, output: str) -> None:
+def command(
+    config: str, overrides: tuple[str, ...], date: dt.date, force: bool, no_gate: bool, output: str, log: str
+) -> None:
     """Score systems against labels and publish the result.
 
     \b
@@ -40,12 +43,16 @@ def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool,
     from pipelines.configure import load
 
     loaded = load(config, overrides)  # before anything that starts a JVM
+    from jobs.logs import watched
     from jobs.session import session
+    from jobs.share import prepare, share
     from pipelines.evaluate import evaluate
     from pipelines.quality.results import lines
     from pipelines.runs import read_table
 
-    with session(loaded.config.spark, f"assay evaluate {date}") as spark:
+    with watched(log) as shown, session(loaded.config.spark, f"assay evaluate {date}") as spark:
+        shown.spark = spark
+        prepare(loaded.config)
         outcome = evaluate(spark, loaded.config, date, force=force)
         run = outcome.manifest.run
         means = read_table(spark, loaded.config.warehouse, "segment_metrics", date=str(date), run=run)
@@ -54,18 +61,22 @@ def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool,
         if "comparisons" in outcome.manifest.tables:
             table = read_table(spark, loaded.config.warehouse, "comparisons", date=str(date), run=run)
             compared = [row.asDict() for row in table.where("segment = 'all'").collect()]
+    shared = share(loaded.config, outcome.manifest)
     if output == "json":
         manifest = outcome.manifest
         said = {"gate": manifest.gate, "readings": manifest.readings, "checks": manifest.checks}
         facts = {"run": run, "found_done": outcome.found_done, "metrics": headline, "comparisons": compared}
-        click.echo(json.dumps(facts | said, default=str))
+        click.echo(json.dumps(facts | said | {"shared": shared.places}, default=str))
     else:
         show(outcome, headline, loaded.config.warehouse, loaded.config.metrics)
         show_conclusions(outcome.manifest, compared, loaded.config.metrics)
         for line in lines(outcome.manifest.checks):
             click.echo(line)
+        for name, place in shared.places.items():
+            click.echo(f"{name.capitalize().replace('Mlflow', 'MLflow')}: {place}")
     if not no_gate:
         refuse(outcome.manifest)
+    shared.settle()
 
 
 def refuse(manifest: Manifest) -> None:

@@ -1,39 +1,68 @@
-"""Tell why a document has its grade: `assay explain`."""
+"""Tell how a list earned its metrics, or why a document has its grade: `assay explain`."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import click
 
-from jobs.options import Date, debug, warehouse
+from jobs.options import Date, debug, output, warehouse
 
 
 @click.command("explain")
 @warehouse
 @click.option("--query", required=True, help="The query_id.")
-@click.option("--doc", help="One document; all of the query's where not given.")
+@click.option("--system", "systems", multiple=True, help="A system whose list to explain; two stand side by side.")
+@click.option("--doc", help="One document's label; all of the query's where not given.")
 @click.option("--date", type=Date(), help="The date of the run; the newest where not given.")
 @click.option("--run", help="The run; the newest of the date where not given.")
+@click.option("--metric", help="The metric whose gains are shown rank by rank; the first of the run where not given.")
+@output
 @debug
-def command(warehouse: str, query: str, doc: str | None, date: object, run: str | None) -> None:
-    """Tell why a document has its grade, number by number.
+def command(
+    warehouse: str,
+    query: str,
+    systems: tuple[str, ...],
+    doc: str | None,
+    date: object,
+    run: str | None,
+    metric: str | None,
+    output: str,
+) -> None:
+    """Tell how a list earned its metrics, or why a document has its grade, number by number.
 
     \b
-    assay explain --warehouse build/demo/warehouse --query q7 --doc d40
+    assay explain --warehouse build/demo/warehouse --query q00007 --system neural --system bm25
+    assay explain --warehouse build/logs/warehouse --query q0 --doc d0
     """
+    day = None if date is None else str(date)
+    if systems:
+        from jobs.explain_lists import explain_lists
+
+        explain_lists(warehouse, run or day, query, systems, metric, as_json=output == "json")
+        return
+    rows = _labels(warehouse, query, doc, day, run)
+    if output == "json":
+        click.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    for row in rows:
+        click.echo("\n".join(explain(row)) + "\n")
+
+
+def _labels(warehouse: str, query: str, doc: str | None, date: str | None, run: str | None) -> list[dict[str, Any]]:
+    """The labels of the query, best first; of one document where it is named."""
     from jobs.published import newest_rows
     from schemas.errors import InputError, did_you_mean
 
-    rows = newest_rows(warehouse, "labels", date=None if date is None else str(date), run=run, query=query)
+    rows = newest_rows(warehouse, "labels", date=date, run=run, query=query)
     if not rows:
         raise InputError(f"the run has no labels for query {query!r}", hint="query_id is case sensitive")
     rows.sort(key=lambda row: (-(row["grade"] if row["grade"] is not None else -1), -(row["relevance"] or 0)))
     known = {row["doc_id"]: row for row in rows}
     if doc is not None and doc not in known:
         raise InputError(f"query {query!r} has no label for document {doc!r}", hint=did_you_mean(doc, known))
-    for row in rows if doc is None else [known[doc]]:
-        click.echo("\n".join(explain(row)) + "\n")
+    return rows if doc is None else [known[doc]]
 
 
 REASONS = {

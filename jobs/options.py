@@ -26,6 +26,20 @@ def debug(function: Decorated) -> Decorated:
     return click.option("--debug", is_flag=True, expose_value=False, help="Show details and stack traces.")(function)
 
 
+def log(function: Decorated) -> Decorated:
+    """`--log`, which `jobs.cli.invoke` looks for too."""
+    kinds = click.Choice(["text", "json"])
+    return click.option(
+        "--log", type=kinds, default="text", show_default=True, help="How progress is told: JSON is one object a line."
+    )(function)
+
+
+def output(function: Decorated) -> Decorated:
+    """`--output`: tables for people, JSON for scripts."""
+    kinds = click.Choice(["table", "json"])
+    return click.option("--output", type=kinds, default="table", show_default=True, help="What to print.")(function)
+
+
 def warehouse(function: Decorated) -> Decorated:
     """`--warehouse`, or the one that `--config` names."""
     return click.option("--warehouse", required=True, metavar="PLACE", help="Where runs are published.")(function)

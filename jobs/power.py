@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
-from jobs.options import debug
+from jobs.options import debug, output
 
 
 @click.command("power")
@@ -18,6 +20,7 @@ from jobs.options import debug
 @click.option("--candidate", help="The candidate of the comparison, where the run has several.")
 @click.option("--power", "power", default=0.8, show_default=True, type=click.FloatRange(0.05, 0.999), help="Chance.")
 @click.option("--alpha", default=0.05, show_default=True, type=click.FloatRange(1e-6, 0.5), help="Level of the test.")
+@output
 @debug
 def command(
     delta: float,
@@ -28,6 +31,7 @@ def command(
     candidate: str | None,
     power: float,
     alpha: float,
+    output: str,
 ) -> None:
     """Say how many queries a paired test needs to see a difference.
 
@@ -38,15 +42,20 @@ def command(
     from schemas.errors import ConfigurationError
     from udfs.statistics.power import power_of, queries_needed
 
-    queries = None
+    queries, source = None, ""
     if stddev is None:
         if warehouse is None or metric is None:
             raise ConfigurationError(
                 "the spread of the differences is not known", hint="give --stddev, or --warehouse and --metric"
             )
         stddev, queries, source = spread(warehouse, run, metric, candidate)
-        click.echo(source)
     needed = queries_needed(stddev, delta, power, alpha)
+    if output == "json":
+        seen = None if queries is None else power_of(stddev, delta, queries, alpha)
+        click.echo(json.dumps({"needed": needed, "stddev": stddev, "from": source, "queries": queries, "power": seen}))
+        return
+    if source:
+        click.echo(source)
     click.echo(f"{needed:,} queries show a true difference of {delta:g} in {power:.0%} of cases (spread {stddev:.4f}).")
     if queries is not None:
         click.echo(f"The {queries:,} queries of that run show it in {power_of(stddev, delta, queries, alpha):.0%}.")
@@ -56,10 +65,7 @@ def spread(warehouse: str, run: str | None, metric: str, candidate: str | None) 
     """The standard deviation of the paired differences in a published run, its queries, and where it was found."""
     import math
 
-    import pyarrow.dataset as ds
-
-    from pipelines.compare_runs import find_run
-    from pipelines.runs import committed
+    from pipelines.runs import committed, find_run
     from pipelines.storage import Storage
     from schemas.errors import InputError, did_you_mean
     from udfs.registry import parse
@@ -71,7 +77,7 @@ def spread(warehouse: str, run: str | None, metric: str, candidate: str | None) 
     manifest = find_run(storage, run) if run else newest[0]
     if "comparisons" not in manifest.tables:
         raise InputError(f"run {manifest.run} has no comparisons", where=warehouse, hint="set compare.baseline")
-    rows = ds.dataset(storage.path(manifest.tables["comparisons"].path)).to_table().to_pylist()
+    rows = storage.dataset(manifest.tables["comparisons"].path).to_table().to_pylist()
     overall = [r for r in rows if r["segment"] == "all"]
     found = [r for r in overall if r["metric"] == key and candidate in (None, r["candidate"])]
     if not found:

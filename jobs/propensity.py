@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
-from jobs.options import Date, debug, warehouse
+from jobs.options import Date, debug, output, warehouse
 
 WIDTH = 50
 
@@ -13,18 +15,18 @@ WIDTH = 50
 @warehouse
 @click.option("--date", type=Date(), help="The date of the run; the newest where not given.")
 @click.option("--run", help="The run; the newest of the date where not given.")
+@output
 @debug
-def command(warehouse: str, date: object, run: str | None) -> None:
+def command(warehouse: str, date: object, run: str | None, output: str) -> None:
     """Draw how the chance of being looked at falls with the position.
 
     \b
-    assay propensity --warehouse build/demo/warehouse
+    assay propensity --warehouse build/logs/warehouse
     """
     from jobs.published import newest_rows
 
     rows = newest_rows(warehouse, "propensities", date=None if date is None else str(date), run=run)
-    for line in draw(rows):
-        click.echo(line)
+    click.echo(json.dumps(rows) if output == "json" else "\n".join(draw(rows)))
 
 
 def draw(rows: list[dict[str, object]]) -> list[str]:

@@ -14,13 +14,12 @@ def newest_rows(
 ) -> list[dict[str, Any]]:
     """The rows of a table in the newest run that has it, of one query where given; read without Spark."""
     import pyarrow.compute as pc
-    import pyarrow.dataset as ds
 
     storage = Storage(warehouse)
     found = [m for m in committed(storage, date=date) if name in m.tables and run in (None, m.run)]
     if not found:
         raise InputError(f"no committed run has the table {name}", where=warehouse, hint="`assay runs` lists the runs")
-    data = ds.dataset(storage.path(found[0].tables[name].path), format="parquet")
+    data = storage.dataset(found[0].tables[name].path)
     chosen = None if query is None else pc.field("query_id") == query
     rows: list[dict[str, Any]] = data.to_table(filter=chosen).to_pylist()
     return rows

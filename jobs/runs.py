@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from jobs.options import debug, warehouse
+from jobs.options import debug, output, warehouse
 
 
 @click.command("runs")
 @warehouse
 @click.option("--date", help="Only runs of this date.")
 @click.option("--show", metavar="RUN", help="Print one run's manifest.")
-@click.option("--output", type=click.Choice(["table", "json"]), default="table", help="What to print.")
+@output
 @debug
 def command(warehouse: str, date: str | None, show: str | None, output: str) -> None:
     """List the runs, newest first; `*` marks the live run of each date, ✗ one that was refused for its data.

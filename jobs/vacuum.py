@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
-from jobs.options import debug, warehouse
+from jobs.options import debug, output, warehouse
 
 
 @click.command("vacuum")
@@ -18,8 +20,9 @@ from jobs.options import debug, warehouse
     help="Age after which files that no run refers to are rubbish; a run that is still writing has such files.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@output
 @debug
-def command(warehouse: str, keep: int, orphan_hours: float, dry_run: bool) -> None:
+def command(warehouse: str, keep: int, orphan_hours: float, dry_run: bool, output: str) -> None:
     """Remove runs that newer ones of the same date have replaced.
 
     \b
@@ -30,11 +33,15 @@ def command(warehouse: str, keep: int, orphan_hours: float, dry_run: bool) -> No
 
     storage = Storage(warehouse)
     rubbish = find(storage, keep=keep, hours=orphan_hours)
+    if not dry_run:
+        remove(storage, rubbish)
+    if output == "json":
+        runs = [manifest.run for manifest in rubbish.runs]
+        click.echo(json.dumps({"runs": runs, "unreferenced": rubbish.orphans, "removed": not dry_run}))
+        return
     for manifest in rubbish.runs:
         click.echo(f"run {manifest.run} of {manifest.dt}")
     for folder in rubbish.orphans:
         click.echo(f"unreferenced {folder}")
-    if not dry_run:
-        remove(storage, rubbish)
     done = "would be removed" if dry_run else "removed"
     click.echo(f"{len(rubbish.runs)} runs and {len(rubbish.orphans)} unreferenced folders {done}")

@@ -13,10 +13,9 @@ from pyspark.sql import functions as F
 from pipelines.compare import compare
 from pipelines.config_statistics import Bands, Statistics
 from pipelines.estimate import estimate
-from pipelines.runs import Manifest, committed, live, read_table
+from pipelines.runs import Manifest, read_table
 from pipelines.segments import with_bands
-from pipelines.storage import Storage
-from schemas.errors import InputError, did_you_mean
+from schemas.errors import InputError
 from udfs.registry import Spec, parse
 from udfs.statistics.mix import Cell, Split, split
 from udfs.statistics.plan import BETWEEN, Plan
@@ -41,16 +40,6 @@ class RunComparison:
 
     comparisons: Sequence[Mapping[str, Any]]
     parts: Sequence[Part]
-
-
-def find_run(storage: Storage, name: str) -> Manifest:
-    """The run with this id, or the live run of this date."""
-    every = committed(storage)
-    found = [m for m in every if m.run == name] or [m for m in live(every) if m.dt == name]
-    if not found:
-        known = [m.run for m in every] + [m.dt for m in every]
-        raise InputError(f"there is no run {name!r}", where=storage.uri, hint=did_you_mean(name, set(known)))
-    return found[0]
 
 
 def compare_runs(

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from pipelines.config_sharing import Prometheus, Tracking
 from pipelines.config_statistics import BANDS, Bands, Compare, Condition, MetricName, Statistics
 from pipelines.formats import formats
 from pipelines.label_config import LabelConfig
@@ -158,6 +159,9 @@ class Config(Section):
         "results; or none.",
     )
     quality: QualitySettings = Field(QualitySettings(), description="How strict each check of the data is.")
+    report: bool = Field(True, description="Whether an HTML report is written beside each run.")
+    tracking: Tracking = Field(Tracking(), description="Logging runs to MLflow.")
+    prometheus: Prometheus = Field(Prometheus(), description="Figures of the last run for Prometheus.")
     spark: Spark = Field(Spark(), description="The Spark session.")
 
     @field_validator("checks", mode="before")
@@ -293,7 +297,7 @@ class Config(Section):
 
     def settings(self) -> dict[str, Any]:
         """What decides the numbers: everything but where the work is done and where results go."""
-        return self.model_dump(mode="json", exclude={"spark", "warehouse"})
+        return self.model_dump(mode="json", exclude={"spark", "warehouse", "report", "tracking", "prometheus"})
 
     def published(self) -> dict[str, Any]:
         """All of it, as it may be shown and stored: without secrets."""
@@ -317,8 +321,13 @@ def _column(name: str, kind: str) -> None:
 
 _SECRET = re.compile(r"password|passwd|secret|token|credential|access.?key|account.?key|sas", re.IGNORECASE)
 
+# What stands before the @ of an address, and the values of signatures and tokens in its query.
+_IN_ADDRESS = re.compile(r"(?i)(://(?=[^/@\s]+@)|[?&](?:sig|signature|token|password|secret)=)[^@&\s]+")
+
 
 def _redacted(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: "(hidden)" if _SECRET.search(k) and v else _redacted(v) for k, v in value.items()}
-    return value
+    if isinstance(value, list):
+        return [_redacted(inner) for inner in value]
+    return _IN_ADDRESS.sub(r"\1(hidden)", value) if isinstance(value, str) else value

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +22,7 @@ from pipelines.quality.inspect import Inspection, record
 from pipelines.read import Input, read, window
 from pipelines.runs import Manifest, code_version, committed, digest, labels_run, read_table, run_key
 from pipelines.score import Evidence, score
+from pipelines.stages import Stages
 from pipelines.storage import Storage
 from schemas.errors import ConfigurationError, DataQualityError, InputError
 from udfs.conventions import Conventions
@@ -40,21 +39,6 @@ class Outcome:
     found_done: bool
 
 
-@dataclass
-class Stages:
-    """The stages that ran, with their seconds."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        start = time.monotonic()
-        logger.debug("stage %s begins", name)
-        yield
-        self.seconds[name] = round(time.monotonic() - start, 3)
-        logger.info("stage=%s seconds=%.1f", name, self.seconds[name])
-
-
 def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool = False) -> Outcome:
     """Evaluate the configured systems for `date` and publish the result.
 
@@ -69,9 +53,11 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
         key = run_key(date, config.settings(), digests if found is None else digests | {"labels": found})
     done = [manifest for manifest in committed(storage, date=date.isoformat()) if manifest.key == key]
     if done and not force:
+        logger.debug("run %s has the key %s of this work: date, configuration, inputs and code", done[0].run, key)
         return Outcome(done[0], found_done=True)
 
     with Attempt(storage, date, key) as attempt, input_errors("while evaluating"):
+        stages.tables = attempt.tables
         with stages.stage("check"):
             checked = check(inputs, config)
             if not checked.systems:
@@ -165,6 +151,7 @@ def label(spark: SparkSession, config: Config, date: dt.date, *, force: bool = F
     if done and not force:
         return Outcome(done[0], found_done=True)
     with Attempt(storage, date, key) as attempt, input_errors("while labelling"):
+        stages.tables = attempt.tables
         with stages.stage("check"):
             checked = check(inputs, log)
         facts = account(spark, inputs, checked, log)
@@ -221,6 +208,8 @@ def resolved(conventions: Conventions, checked: Checked) -> Conventions:
     usual = "cut_then_condense" if checked.from_behaviour else "zero"
     unjudged = usual if conventions.unjudged == "auto" else conventions.unjudged
     top = conventions.max_grade or (checked.max_grade if checked.max_grade > 0 else None)
+    labels_from = "behaviour" if checked.from_behaviour else "judgments"
+    logger.debug("labels from %s; unjudged documents: %s; top of the scale: %s", labels_from, unjudged, top)
     return conventions.model_copy(update={"unjudged": unjudged, "max_grade": top})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -17,6 +18,8 @@ from udfs.registry import parse
 from udfs.statistics.ratio import Estimate
 
 Row = Mapping[str, Any]
+
+logger = logging.getLogger(__name__)
 
 
 class Verdict(BaseModel):
@@ -62,6 +65,7 @@ def judge(rows: Sequence[Row], config: Config, systems: Sequence[str], *, behavi
             for value in [named] if named else sorted(given) or ["(any)"]:
                 judged = found.get((None, candidate, condition.segment, value, config.judged_key(spec)))
                 verdict, reason = _judged(condition, given.get(value), judged)
+                logger.debug("gate: %s for %s, %s: %s, %s", condition.demand, candidate, value, verdict, reason)
                 verdicts.append(
                     Verdict(
                         condition=condition.demand,

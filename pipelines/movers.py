@@ -63,8 +63,23 @@ def with_moves(
     lists = _by_system(once, ["query_id", "doc_id"], F.col("rank"), "ranks").join(
         grades, ["query_id", "doc_id"], "left"
     )
-    moved = _moved(changed, lists, {spec.key: spec.k or DEPTH for spec in specs})
-    return changed.join(moved, _CHANGE, "left").select(*QUERY_CHANGES.names)
+    both = lists.join(F.broadcast(changed.select(*_CHANGE)), "query_id").select(
+        *_CHANGE,
+        "doc_id",
+        "grade",
+        F.col("ranks")[F.col("baseline")].alias("before"),
+        F.col("ranks")[F.col("candidate")].alias("after"),
+    )
+    moved = _moved(both, {spec.key: spec.k or DEPTH for spec in specs})
+    tops = both.groupBy(*_CHANGE).agg(_top("before").alias("baseline_top"), _top("after").alias("candidate_top"))
+    return changed.join(moved, _CHANGE, "left").join(tops, _CHANGE, "left").select(*QUERY_CHANGES.names)
+
+
+def _top(rank: str) -> Column:
+    """A list's first documents with their grades, as JSON; grades that nobody gave are left out of it."""
+    entry = F.struct(F.col(rank).alias("rank"), "doc_id", F.col("grade").cast("double").alias("grade"))
+    entries = F.sort_array(F.collect_list(F.when(F.col(rank) <= DEPTH, entry)))
+    return F.when(F.size(entries) > 0, F.to_json(F.transform(entries, lambda each: each.dropFields("rank"))))
 
 
 _CHANGE = ["baseline", "candidate", "metric", "query_id"]
@@ -76,18 +91,11 @@ def _by_system(rows: DataFrame, keys: Sequence[str], value: Column, name: str) -
     return rows.groupBy(*keys).agg(F.map_from_entries(entries).alias(name))
 
 
-def _moved(changed: DataFrame, lists: DataFrame, depths: dict[str, int]) -> DataFrame:
+def _moved(both: DataFrame, depths: dict[str, int]) -> DataFrame:
     """Per changed query, its moved documents in words: doc_id (grade) 7 → 1; – for a place outside the list."""
     deep = F.lit(0)
     for metric, depth in depths.items():
         deep = F.when(F.col("metric") == metric, F.lit(depth)).otherwise(deep)
-    both = lists.join(F.broadcast(changed.select(*_CHANGE)), "query_id").select(
-        *_CHANGE,
-        "doc_id",
-        "grade",
-        F.col("ranks")[F.col("baseline")].alias("before"),
-        F.col("ranks")[F.col("candidate")].alias("after"),
-    )
     before, after = F.col("before"), F.col("after")
     best = F.least(before, after)  # least skips nulls
     noticed = both.where((best <= deep) & ~before.eqNullSafe(after))

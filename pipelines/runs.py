@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 RUNS = "runs"
 COMMITTED, REFUSED = "committed", "refused"  # what a manifest says of its run
+REPORTS = "reports"
 _OURS = ("schemas", "udfs", "pipelines", "jobs")
 
 
@@ -87,6 +88,10 @@ def manifest_name(date: str, run: str) -> str:
     return f"{RUNS}/{date}/{run}.json"
 
 
+def report_name(date: str, run: str) -> str:
+    return f"{REPORTS}/{date}/{run}.html"
+
+
 def committed(storage: Storage, *, date: str | None = None) -> list[Manifest]:
     """The committed runs, newest first; of one date where it is given."""
     return [manifest for manifest in recorded(storage, date=date) if manifest.status == COMMITTED]
@@ -107,6 +112,20 @@ def live(manifests: Iterable[Manifest]) -> list[Manifest]:
         if best is None or (manifest.committed_at, manifest.run) > (best.committed_at, best.run):
             newest[manifest.dt] = manifest
     return sorted(newest.values(), key=lambda manifest: manifest.dt, reverse=True)
+
+
+def find_run(storage: Storage, name: str | None = None, *, having: str | None = None) -> Manifest:
+    """The run with this id, or the newest of this date, or the newest of all; of those that have a table, if named."""
+    every = committed(storage)
+    fit = [m for m in every if having is None or having in m.tables]
+    found = [m for m in fit if name in (None, m.run)] or [m for m in fit if m.dt == name]
+    if not found:
+        with_table = f" with the table {having}" if having else ""
+        what = f"there is no run {name!r}{with_table}" if name else f"there is no committed run{with_table}"
+        known = {m.run for m in fit} | {m.dt for m in fit}
+        hint = did_you_mean(name or "", known) if known else "`assay evaluate` makes runs, `assay runs` lists them"
+        raise InputError(what, where=storage.uri, hint=hint)
+    return found[0]
 
 
 def labels_run(storage: Storage, wanted: str) -> str:

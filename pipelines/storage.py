@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.dataset as ds
 from pyarrow import fs
 
 from schemas.errors import ConfigurationError, PublishError
@@ -32,6 +33,10 @@ class Storage:
         """The URI of something in here, as Spark and other readers take it."""
         return "/".join((self.uri.rstrip("/"), *parts))
 
+    def local(self, name: str) -> str:
+        """The path of something in here on the disk of this machine."""
+        return self._at(name)
+
     def put(self, name: str, content: str) -> None:
         """Write a whole file at once: a reader sees all of it or nothing."""
         target = self._at(name)
@@ -56,8 +61,14 @@ class Storage:
         with self._files.open_input_stream(self._at(name)) as stream:
             return bytes(stream.read()).decode()
 
+    def dataset(self, name: str) -> ds.Dataset:
+        """The Parquet files under `name`, to be read without Spark."""
+        return ds.dataset(self._at(name), filesystem=self._files, format="parquet")
+
     def list(self, name: str = "", *, suffix: str = "", recursive: bool = False) -> Iterator[str]:
-        """Names of the files and folders under `name`, relative to this folder; none where it is missing."""
+        """Names of the files and folders under `name`, relative to this folder; none where it is no folder."""
+        if self._files.get_file_info(self._at(name)).type == fs.FileType.File:
+            return
         selector = fs.FileSelector(self._at(name), allow_not_found=True, recursive=recursive)
         for info in sorted(self._files.get_file_info(selector), key=lambda info: str(info.path)):
             if info.path.endswith(suffix):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from pipelines.runs import RUNS, Manifest, manifest_name, recorded
+from pipelines.runs import REPORTS, RUNS, Manifest, manifest_name, recorded
 from pipelines.storage import Storage
 
 
@@ -35,6 +35,9 @@ def remove(storage: Storage, rubbish: Rubbish) -> None:
     """Delete it, each manifest before its tables, so that no run is ever seen in part."""
     for manifest in rubbish.runs:
         storage.delete(manifest_name(manifest.dt, manifest.run))
+        for report in storage.list(f"{REPORTS}/{manifest.dt}", suffix=".html"):
+            if manifest.run in report:
+                storage.delete(report)
         for folder in _folders(manifest):
             storage.delete(folder)
     for folder in rubbish.orphans:
@@ -48,6 +51,6 @@ def _folders(manifest: Manifest) -> list[str]:
 
 
 def _run_folders(storage: Storage) -> list[str]:
-    tables = [name for name in storage.list() if name != RUNS]
+    tables = [name for name in storage.list() if name not in (RUNS, REPORTS)]
     dates = [date for table in tables for date in storage.list(table) if "/dt=" in date]
     return [run for date in dates for run in storage.list(date) if "/run=" in run]

@@ -110,6 +110,8 @@ QUERY_CHANGES = Table(
         Column(
             "moved", "string", "the documents that moved, best grade first: doc_id (grade) from → to", nullable=True
         ),
+        Column("baseline_top", "string", "the top of the baseline's list, as JSON: doc_id and grade", nullable=True),
+        Column("candidate_top", "string", "the same of the candidate's list", nullable=True),
     ),
     key=("baseline", "candidate", "metric", "direction", "place"),
 )

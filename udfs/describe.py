@@ -53,6 +53,23 @@ def metric_explained(name: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def metrics_told(name: str | None) -> list[dict[str, object]]:
+    """The same as plain data, for scripts: of one metric, or of all."""
+    wanted = metrics().values() if name is None else [_find(name)]
+    return [
+        {
+            "name": m.name,
+            "written": _written(m),
+            "summary": m.summary,
+            "scope": m.scope,
+            "needs": list(m.needs),
+            "parameters": {key: {"default": p.default, "meaning": p.meaning} for key, p in m.parameters.items()},
+            "source": m.reference,
+        }
+        for m in wanted
+    ]
+
+
 def metrics_page() -> str:
     """The reference of all metrics as Markdown; `docs/metrics.md` is this text."""
     parts = [

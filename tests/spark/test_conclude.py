@@ -1,6 +1,7 @@
 """From query metrics to conclusions, in Spark: segments, comparisons, movers, verdicts, and runs compared."""
 
 import datetime as dt
+import json
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,10 @@ def test_a_run_says_which_system_is_better_where_and_why(spark: SparkSession, tm
     assert moved["loss", 1]["query_id"] == "q1"
     assert moved["loss", 1]["moved"] == "d0 (1) 2 → 3; d2 (?) 3 → 2"
     assert moved["gain", 1]["moved"] == "d0 (1) 2 → 1; d1 (0) 1 → 2"
+    lists = [json.loads(moved["gain", 1][f"{side}_top"]) for side in ("baseline", "candidate")]
+    assert lists[0][:2] == [{"doc_id": "d1", "grade": 0.0}, {"doc_id": "d0", "grade": 1.0}]
+    assert [entry["doc_id"] for entry in lists[1]] == ["d0", "d1", "d2"]
+    assert "grade" not in lists[1][2]  # nobody judged it
     assert [verdict["verdict"] for verdict in manifest.gate] == ["pass"]
     assert [reading["rule"] for reading in manifest.readings] == ["recall_is_a_hit_rate"]
 

@@ -1,0 +1,88 @@
+"""`assay trend`."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import click
+
+from jobs.options import Date, debug, output, warehouse
+
+if TYPE_CHECKING:
+    from pipelines.trend import Trend
+
+WIDTH = 40
+
+
+@click.command("trend")
+@warehouse
+@click.option("--metric", required=True, help="The metric, e.g. ndcg@10.")
+@click.option("--system", "systems", multiple=True, help="A system; all of the newest run where none is given.")
+@click.option("--since", type=Date(), help="The first date to show.")
+@click.option("--segment", nargs=2, metavar="COLUMN VALUE", help="One segment instead of everything.")
+@click.option("--to", "target", metavar="FILE", help="Also write it as an HTML page.")
+@click.option("--open", "show", is_flag=True, help="Open that page in the browser.")
+@output
+@debug
+def command(
+    warehouse: str,
+    metric: str,
+    systems: tuple[str, ...],
+    since: dt.date | None,
+    segment: tuple[str, str] | None,
+    target: str | None,
+    show: bool,
+    output: str,
+) -> None:
+    """Draw a metric over the committed runs, with marks where runs stop being comparable.
+
+    \b
+    assay trend --metric ndcg@10 --system neural --since 2026-10-01 --warehouse build/demo/warehouse
+    """
+    import json
+
+    from jobs.report import put
+    from pipelines.storage import Storage
+    from pipelines.trend import render_trend, trend
+    from schemas.errors import ConfigurationError
+    from udfs.registry import parse
+
+    if show and target is None:
+        raise ConfigurationError("there is no page to open", where="--open", hint="name one with --to FILE")
+    column, value = segment or ("all", "all")
+    found = trend(Storage(warehouse), parse(metric), systems=systems, since=since, segment=column, value=value)
+    if target is not None:
+        put(render_trend(found), target)
+    if output == "json":
+        click.echo(json.dumps(found.told(), ensure_ascii=False))
+    else:
+        click.echo("\n".join(drawn(found)))
+    if show and target is not None:
+        click.launch(target)
+
+
+def drawn(found: Trend) -> list[str]:
+    """One line per date: the mean, and its interval on a scale that all systems share."""
+    ends = [
+        end for values in found.systems.values() for v in values for end in (v.mean, v.low, v.high) if end is not None
+    ]
+    low, high = min(ends), max(ends)
+
+    def at(value: float) -> int:
+        return round((WIDTH - 1) * (value - low) / (high - low)) if high > low else WIDTH // 2
+
+    lines = []
+    for system, values in found.systems.items():
+        part = "" if found.segment == "all" else f" in {found.segment} = {found.value}"
+        lines.append(f"{found.metric} of {system}{part}; the scale runs from {low:.4f} to {high:.4f}")
+        for v in values:
+            if v.changed:
+                lines.append(f"  ── not comparable with the dates before: {'; '.join(v.changed)}")
+            cells = [" "] * WIDTH
+            if v.low is not None and v.high is not None:
+                cells[at(v.low) : at(v.high) + 1] = "─" * (at(v.high) - at(v.low) + 1)
+            cells[at(v.mean)] = "●"
+            interval = "" if v.low is None or v.high is None else f"[{v.low:.4f}, {v.high:.4f}]"
+            lines.append(f"  {v.dt}  {v.mean:.4f}  {''.join(cells)}  {interval} {v.queries:,} queries")
+    return lines

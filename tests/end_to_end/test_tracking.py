@@ -1,0 +1,209 @@
+"""Tracking with a real MLflow server: what arrives, what waits while it is down, and that nothing arrives twice."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.share import share
+from pipelines.config import Config
+from pipelines.config_sharing import Tracking
+from pipelines.runs import Manifest
+from pipelines.storage import Storage
+from pipelines.track import pending, track
+from schemas.errors import TrackingError
+from tests.end_to_end.conftest import BIN, Run
+from tests.made import HOSTILE, publish, write
+
+
+class Server:
+    """`mlflow server` on a port of its own; it can be stopped and started again on the same store."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.uri = f"http://127.0.0.1:{self.port}"
+        self.folder = folder
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        place = self.folder / "server"
+        place.mkdir(exist_ok=True)
+        options = ["--host", "127.0.0.1", "--port", str(self.port), "--workers", "1"]
+        options += ["--backend-store-uri", f"sqlite:///{place}/mlflow.db", "--artifacts-destination", str(place)]
+        with (place / "log").open("ab") as log:
+            # Without the consumers of its job queue, seven processes that nothing here needs.
+            plain = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
+            self.process = subprocess.Popen(
+                [BIN / "mlflow", "server", *options],
+                stdout=log,
+                stderr=log,
+                env=os.environ | plain,
+                start_new_session=True,
+            )
+        until = time.monotonic() + 120
+        while time.monotonic() < until:
+            try:
+                with urllib.request.urlopen(f"{self.uri}/health", timeout=2) as answer:
+                    if answer.status == 200:
+                        return
+            except OSError:
+                time.sleep(0.3)
+        raise AssertionError((place / "log").read_text())
+
+    def stop(self) -> None:
+        if self.process is not None:
+            os.killpg(self.process.pid, signal.SIGTERM)  # the server and its worker
+            self.process.wait(timeout=60)
+            self.process = None
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    made = Server(tmp_path_factory.mktemp("mlflow"))
+    made.start()
+    yield made
+    made.stop()
+
+
+def parents(client: Any, experiment: str, run: Manifest) -> list[Any]:
+    found = client.get_experiment_by_name(experiment)
+    listed: list[Any] = client.search_runs([found.experiment_id], f"tags.key = '{run.key}'")
+    return listed
+
+
+def test_a_run_arrives_whole_and_only_once(server: Server, tmp_path: Path) -> None:
+    from mlflow import MlflowClient
+
+    verdict = {"verdict": "pass", "condition": "c", "candidate": "new", "segment": "all", "value": "all",
+               "reason": "r", "warning": ""}  # fmt: skip
+    _, manifest = publish(tmp_path, systems=["old", HOSTILE[0]], gate=[verdict])
+    config = Config.model_validate(
+        {
+            "inputs": {"rankings": {"path": "a"}, "judgments": {"path": "b"}},
+            "warehouse": str(tmp_path),
+            "tracking": {"uri": server.uri, "experiment": "search"},
+        }
+    )
+    for _ in range(2):
+        shared = share(config, manifest)
+        shared.settle()
+    assert set(shared.places) == {"report", "mlflow"}
+    client = MlflowClient(server.uri)
+    (parent,) = parents(client, "search", manifest)
+    assert parent.info.status == "FINISHED"
+    assert parent.data.tags["gate"] == "pass" and parent.data.tags["dt"] == "2026-11-01"
+    assert parent.data.tags["config_hash"] == "c0ffee" and len(parent.data.tags["git_sha"]) == 40
+    assert parent.data.params["conventions.unjudged"] == "zero"
+    assert [(i.dataset.name, i.dataset.digest) for i in parent.inputs.dataset_inputs] == [("judgments", "d1")]
+    children = client.search_runs([parent.info.experiment_id], f"tags.`mlflow.parentRunId` = '{parent.info.run_id}'")
+    assert {child.data.tags["system"] for child in children} == {"old", HOSTILE[0]}
+    old = next(child for child in children if child.data.tags["system"] == "old")
+    assert old.data.metrics["recall_at_20"] == 1.0
+    assert old.data.metrics["segment/device/ios/recall_at_20"] == 1.0
+    (logged,) = client.get_metric_history(old.info.run_id, "ndcg_at_10")
+    assert (logged.step, logged.timestamp) == (20758, 20758 * 86_400_000)
+    names = {file.path for file in client.list_artifacts(parent.info.run_id)}
+    assert names == {"report.html", "manifest.json", "tables"}
+    page = Path(client.download_artifacts(parent.info.run_id, "report.html", str(tmp_path))).read_text(encoding="utf-8")
+    assert "<script>alert" not in page and "The gate passes" in page
+
+
+def test_a_large_run_takes_few_calls(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """50 segments × 20 metrics × 3 systems."""
+    from mlflow import MlflowClient
+
+    storage, manifest = publish(tmp_path)
+    systems = ("a", "b", "c")
+    rows = [
+        {"system": system, "segment": "country", "value": f"c{value}", "metric": f"m{metric}", "macro": 0.5,
+         "queries": 10, "skipped": 0}
+        for system in systems for value in range(50) for metric in range(20)
+    ]  # fmt: skip
+    record = write(storage, manifest.dt, "large-1", "segment_metrics", rows)
+    large = manifest.model_copy(
+        update={"run": "large-1", "key": "large", "systems": systems, "tables": {"segment_metrics": record}}
+    )
+    calls = []
+    log_batch = MlflowClient.log_batch
+
+    def counted(self: MlflowClient, *args: Any, **kwargs: Any) -> Any:
+        calls.append(kwargs)
+        return log_batch(self, *args, **kwargs)
+
+    monkeypatch.setattr(MlflowClient, "log_batch", counted)
+    track(storage, large, Tracking(uri=server.uri))
+    assert len(calls) < 10
+    assert sum(len(call["metrics"]) for call in calls) >= 3000
+    client = MlflowClient(server.uri)
+    (parent,) = parents(client, "assay", large)
+    children = client.search_runs([parent.info.experiment_id], f"tags.`mlflow.parentRunId` = '{parent.info.run_id}'")
+    assert [len(child.data.metrics) for child in children] == [1000] * 3
+
+
+def test_while_the_server_is_down_runs_wait_and_are_sent_later(tmp_path: Path, run: Run) -> None:
+    from mlflow import MlflowClient
+
+    server = Server(tmp_path)
+    storage, manifest = publish(tmp_path / "warehouse")
+    with pytest.raises(TrackingError, match="could not be told"):
+        track(storage, manifest, Tracking(uri=server.uri, seconds=1))
+    assert [payload.run for payload in pending(storage)] == [manifest.run]
+    refused = run("assay", "track", "--pending", "--warehouse", tmp_path / "warehouse", "--uri", server.uri)
+    assert refused.returncode == 7
+    assert "assay: Tracking: MLflow could not be told" in refused.stderr and "Traceback" not in refused.stderr
+    server.start()
+    try:
+        sent = run("assay", "track", "--pending", "--warehouse", tmp_path / "warehouse", "--uri", server.uri)
+        assert sent.returncode == 0, sent.stderr
+        assert "1 runs sent" in sent.stdout
+        assert list(pending(storage)) == []
+        (parent,) = parents(MlflowClient(server.uri), "assay", manifest)
+        assert parent.data.tags["run"] == manifest.run
+    finally:
+        server.stop()
+
+
+def test_a_server_that_dies_during_a_run_costs_only_the_tracking(
+    demo: Path, tmp_path: Path, environment: dict[str, str], run: Run
+) -> None:
+    server = Server(tmp_path)
+    server.start()
+    changes = {"warehouse": str(tmp_path / "w"), "tracking.enabled": "true", "tracking.uri": server.uri}
+    options = [part for key, value in changes.items() for part in ("--set", f"{key}={value}")]
+    command = ["assay", "evaluate", "--config", str(demo / "demo.yaml"), "--date", "2026-11-01", *options]
+    said = []
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None and process.stdout is not None
+        for line in process.stderr:
+            said.append(line)
+            if "stage=check" in line:
+                server.stop()
+        printed = process.stdout.read()
+    assert process.returncode == 0, "".join(said)
+    assert any("MLflow could not be told" in line and "WARNING" in line for line in said)
+    assert "│ neural │" in printed
+    storage = Storage(str(tmp_path / "w"))
+    (waiting,) = pending(storage)
+    server.start()
+    try:
+        options = ["--config", str(demo / "demo.yaml"), "--warehouse", str(tmp_path / "w"), "--uri", server.uri]
+        assert run("assay", "track", "--pending", *options).returncode == 0
+        from mlflow import MlflowClient
+
+        experiment = MlflowClient(server.uri).get_experiment_by_name("assay")
+        assert experiment is not None
+        found = MlflowClient(server.uri).search_runs([experiment.experiment_id], f"tags.run = '{waiting.run}'")
+        assert len(found) == 4  # the run and its three systems
+    finally:
+        server.stop()

@@ -1,0 +1,198 @@
+"""The command line, without Spark: help, logs, completion, scripts and the doctor."""
+
+import io
+import json
+import logging
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs import cli, doctor
+from jobs.logs import JsonLines, StageList, configure
+from pipelines.runs import TableRecord
+from pipelines.stages import Stages
+from tests.made import publish
+
+ASSAY = Path(sys.executable).parent / "assay"
+
+
+def assay(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(ASSAY), *map(str, arguments)], env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+
+
+def called(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
+    """What a command prints as JSON, called in this process to save the start of another."""
+    capsys.readouterr()
+    assert cli.invoke(cli.assay, [*map(str, arguments), "--output", "json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """It answers at once: of everything that takes long to import, nothing is."""
+    asked = "import sys; from jobs.cli import assay; assay.main(['--help'], standalone_mode=False); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert not loaded & {"pyspark", "pandas", "pyarrow", "numpy", "mlflow", "rich", "pydantic", "scipy", "yaml"}
+
+
+def test_help_answers_within_half_a_second() -> None:
+    """Of processor time, which other work on the machine does not stretch."""
+    before = os.times()
+    assert assay("--help").returncode == 0
+    after = os.times()
+    assert after.children_user + after.children_system - before.children_user - before.children_system < 0.5
+
+
+@pytest.mark.parametrize("name", sorted(cli.COMMANDS))
+def test_every_command_has_help_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.invoke(cli.assay, [name, "--help"]) == 0
+    said = capsys.readouterr().out
+    assert f"  assay {name}" in said
+    assert "--output [table|json]" in said
+    assert "--debug" in said
+
+
+def test_without_a_command_it_says_what_there_is() -> None:
+    said = assay()
+    assert "Commands:" in said.stdout + said.stderr and "Traceback" not in said.stderr
+
+
+def test_the_shell_completes_commands_and_options() -> None:
+    def completed(words: str, place: int) -> list[str]:
+        done = assay(_ASSAY_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(place))
+        return [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+    assert completed("assay tr", 1) == ["trend", "track"]
+    assert completed("assay report --com", 2) == ["--compare"]
+    assert "complete" in assay(_ASSAY_COMPLETE="bash_source").stdout
+
+
+def test_commands_without_spark_speak_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, manifest = publish(tmp_path)
+    at = ("--warehouse", tmp_path)
+    assert [run["run"] for run in called(capsys, "runs", *at)] == [manifest.run]
+    assert called(capsys, "report", *at)["report"].endswith(f"reports/2026-11-01/{manifest.run}.html")
+    found = called(capsys, "trend", *at, "--metric", "recall@20", "--system", "old", "--to", tmp_path / "t.html")
+    assert found["systems"]["old"][0]["mean"] == 1.0
+    assert (tmp_path / "t.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert called(capsys, "vacuum", *at, "--keep", "1", "--dry-run") == {
+        "runs": [],
+        "unreferenced": [],
+        "removed": False,
+    }
+    assert "CREATE" in called(capsys, "tables", *at, "--sql", "duckdb")["views"]
+    assert called(capsys, "metrics", "ndcg")[0]["written"] == "ndcg(gain, judged_only)[@k]"
+    assert called(capsys, "power", "--delta", "0.01", "--stddev", "0.25")["needed"] == 4906
+    (good, *_) = called(capsys, "doctor", "--no-spark", *at)
+    assert good == {"check": "Python", "good": True, "found": good["found"], "mend": ""}
+
+
+def test_two_runs_are_reported_by_date(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    publish(tmp_path)
+    publish(tmp_path, date="2026-11-02", run="b-1", committed_at="2026-11-03T00:00:00+00:00")
+    told = called(capsys, "report", "--warehouse", tmp_path, "--compare", "2026-11-01", "2026-11-02")
+    assert told["report"].endswith("reports/2026-11-02/b-1-against-aaaaaaaaaaaa-000001.html")
+    assert 10_000 < told["bytes"] < 3_000_000
+
+
+def test_the_doctor_says_how_to_mend_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "bad.yaml").write_text("metrics: [ndgc@10]\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setitem(doctor.PACKAGES, "numpy", ("99", None))
+    found = {f.check: f for f in doctor.examine(str(tmp_path / "bad.yaml"), str(tmp_path / "file"), spark=True)}
+    assert [name for name, f in found.items() if not f.good] == ["numpy", "Java", "configuration", "warehouse"]
+    assert "openjdk-17" in found["Java"].mend
+    assert "99 or newer is needed" in found["numpy"].mend
+    assert "did you mean 'ndcg@10'" in found["configuration"].found
+    assert cli.invoke(cli.assay, ["doctor", "--no-spark"]) == 1
+    said = capsys.readouterr()
+    assert "✗ Java: none on the PATH or in JAVA_HOME\n    install Java 17" in said.out
+    assert "2 of 8 checks failed: numpy, Java" in said.err
+
+
+@pytest.mark.parametrize(("version", "good"), [("17.0.2", True), ("1.8.0_401", False), ("21", True)])
+def test_the_doctor_reads_the_version_of_java(
+    version: str, good: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = tmp_path / "bin" / "java"
+    fake.parent.mkdir()
+    fake.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert doctor.java().good is good
+
+
+def test_a_stage_is_one_line_with_rows_and_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    configure(["evaluate", "--log", "json"], debug=False)
+    stages, tables = Stages(), {"labels": TableRecord(path="l", rows=3)}
+    stages.tables = tables
+    with stages.stage("score"):
+        tables["query_metrics"] = TableRecord(path="q", rows=7)
+    (line,) = capsys.readouterr().err.splitlines()
+    told = json.loads(line)
+    assert (told["stage"], told["state"], told["rows"]) == ("score", "end", 7)
+    assert told["seconds"] == stages.seconds["score"]
+    assert told["logger"] == "pipelines.stages"
+    assert told["message"] == f"stage=score seconds={told['seconds']:.1f} rows=7"
+    configure(["evaluate"], debug=False)
+    with stages.stage("again"):
+        time.sleep(0.01)
+    assert re.search(r"INFO pipelines.stages stage=again seconds=\d\.\d rows=0\n$", capsys.readouterr().err)
+
+
+def test_the_live_list_shows_what_ended_and_what_runs() -> None:
+    from rich.console import Console
+
+    shown = StageList()
+    record = logging.makeLogRecord
+    shown.emit(record({"stage": "read", "state": "begin"}))
+    shown.emit(record({"stage": "read", "state": "end", "seconds": 2.5, "rows": 1200}))
+    shown.emit(record({"stage": "score", "state": "begin"}))
+    shown.tasks = lambda: (3, 4)  # type: ignore[method-assign]
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(shown)
+    lines = [line.split() for line in console.export_text().splitlines()]
+    assert lines[0] == ["✓", "read", "2.5", "s", "1,200", "rows"]
+    assert lines[1] == ["…", "score", "0", "s", "█" * 15 + "░" * 5, "3/4", "tasks"]
+
+
+def test_a_terminal_shows_the_list_and_keeps_other_lines_above_it() -> None:
+    script = (
+        "import logging; from jobs.logs import configure, watched; from pipelines.stages import Stages\n"
+        "configure([], debug=False)\n"
+        "with watched('text'):\n"
+        "    with Stages().stage('score'):\n"
+        "        logging.getLogger('pipelines.read').warning('two days are missing')\n"
+    )
+    ours, theirs = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "80"}
+    subprocess.run([sys.executable, "-c", script], stderr=theirs, env=environment, check=True)
+    os.close(theirs)
+    said = os.read(ours, 65536).decode()
+    os.close(ours)
+    assert "WARNING pipelines.read two days are missing" in said
+    assert re.search(r"✓\S*  score  \d\.\d s", said)
+    assert "stage=score" not in said  # the list says it already
+
+
+def test_a_trace_in_the_log_stays_on_its_line() -> None:
+    try:
+        raise ValueError("first\nsecond")
+    except ValueError:
+        record = logging.makeLogRecord({"msg": "it failed", "exc_info": sys.exc_info(), "levelname": "ERROR"})
+    line = JsonLines().format(record)
+    assert "\n" not in line
+    assert json.loads(line)["trace"].endswith("second")
