@@ -64,9 +64,9 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
                 hint = "give rankings, or the column system of impressions"
                 raise InputError("there are no systems to evaluate: the log does not name them", hint=hint)
             conventions = resolved(config.conventions, checked)
-        facts = account(spark, inputs, checked, config)
+        facts = account(spark, inputs, checked, config, stages)
         with stages.stage("inspect"):
-            inspection = inspected(spark, attempt, inputs, checked, config, seconds=stages.seconds, **facts)
+            inspection = inspected(spark, attempt, inputs, checked, config, facts)
         with stages.stage("label"):
             made = _labels(spark, attempt, checked, config, found)
             attempt.write("quarantine", quarantined(checked, made))
@@ -92,9 +92,8 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
             )
             conclusions = conclude(attempt, scored, config)
         with stages.stage("inspect results"):
-            checks = believed(spark, attempt, inspection, seconds=stages.seconds, **facts)
+            checks = believed(spark, attempt, inspection, facts)
         manifest = attempt.commit(
-            seconds=stages.seconds,
             **facts,
             conventions=conventions.model_dump(),
             checks=checks,
@@ -154,15 +153,15 @@ def label(spark: SparkSession, config: Config, date: dt.date, *, force: bool = F
         stages.tables = attempt.tables
         with stages.stage("check"):
             checked = check(inputs, log)
-        facts = account(spark, inputs, checked, log)
+        facts = account(spark, inputs, checked, log, stages)
         with stages.stage("inspect"):
-            inspection = inspected(spark, attempt, inputs, checked, log, seconds=stages.seconds, **facts)
+            inspection = inspected(spark, attempt, inputs, checked, log, facts)
         with stages.stage("label"):
             made = labelled(attempt, checked, log.labels)
             attempt.write("quarantine", quarantined(checked, made))
         with stages.stage("inspect results"):
-            checks = believed(spark, attempt, inspection, seconds=stages.seconds, **facts)
-        manifest = attempt.commit(seconds=stages.seconds, **facts, conventions={}, labels=made.facts, checks=checks)
+            checks = believed(spark, attempt, inspection, facts)
+        manifest = attempt.commit(**facts, conventions={}, labels=made.facts, checks=checks)
     return Outcome(manifest, found_done=False)
 
 
@@ -244,25 +243,28 @@ def inspected(
     inputs: Mapping[str, Input],
     checked: Checked,
     config: Config,
-    **facts: Any,
+    facts: Mapping[str, Any],
 ) -> Inspection:
     """Look at the inputs, and stop where they must not become a number."""
     inspection = Inspection.begin(config, attempt.storage, dt.date.fromisoformat(attempt.dt))
     inspection.inputs(inputs, checked)
-    inspection.settle(attempt, spark, **facts)
+    inspection.settle(attempt, spark, facts)
     return inspection
 
 
-def believed(spark: SparkSession, attempt: Attempt, inspection: Inspection, **facts: Any) -> dict[str, Any]:
+def believed(spark: SparkSession, attempt: Attempt, inspection: Inspection, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Look at the results too, stop where they cannot be right, and publish what was found."""
     inspection.outputs(attempt.written(spark))
-    inspection.settle(attempt, spark, **facts)
+    inspection.settle(attempt, spark, facts)
     return inspection.publish(attempt, spark)
 
 
-def account(spark: SparkSession, inputs: Mapping[str, Input], checked: Checked, config: Config) -> dict[str, Any]:
-    """What a manifest says of a run before anything was made."""
+def account(
+    spark: SparkSession, inputs: Mapping[str, Input], checked: Checked, config: Config, stages: Stages
+) -> dict[str, Any]:
+    """What a manifest says of a run whatever comes of it; the seconds of its stages are added as they go by."""
     return {
+        "seconds": stages.seconds,
         "config": config.published(),
         "config_hash": digest(config.settings())[:12],
         "code": code_version(),

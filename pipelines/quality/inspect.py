@@ -134,7 +134,7 @@ class Inspection:
         """The results as Data Docs."""
         return list(pages(self.results, self._given, title=title))
 
-    def settle(self, attempt: Attempt, spark: SparkSession, **facts: Any) -> None:
+    def settle(self, attempt: Attempt, spark: SparkSession, facts: Mapping[str, Any]) -> None:
         """Stop the run where something must not become a number: all that is published is what was found."""
         error = refusal(self.results, f"run {attempt.run} of {attempt.dt}, which is not published")
         if error is not None:

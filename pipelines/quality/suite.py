@@ -75,10 +75,18 @@ class Suites:
     @cached_property
     def _source(self) -> SparkDatasource:
         import great_expectations as gx
-        from great_expectations.data_context.types.base import ProgressBarsConfig
+        from great_expectations.data_context.types.base import (
+            DataContextConfig,
+            InMemoryStoreBackendDefaults,
+            ProgressBarsConfig,
+        )
 
-        context = gx.get_context(mode="ephemeral")
-        context.variables.progress_bars = ProgressBarsConfig(globally=False)
+        settings = DataContextConfig(
+            store_backend_defaults=InMemoryStoreBackendDefaults(),
+            progress_bars=ProgressBarsConfig(globally=False),
+            analytics_enabled=False,
+        )
+        context = gx.get_context(mode="ephemeral", project_config=settings)
         # By default Great Expectations persists what it looks at, and never lets it go.
         return context.data_sources.add_spark("assay", persist=False)
 
