@@ -1,14 +1,32 @@
-"""All benchmarks, one after the other; their figures also go to build/bench.json."""
+"""All benchmarks, one after the other; their figures also go to build/bench.json.
+
+python -m benchmarks           # every part, at least half an hour on two cores
+python -m benchmarks labels    # one part: metrics, memory, statistics or labels
+"""
 
 import json
+import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from benchmarks import in_memory, on_spark
+from benchmarks import in_memory, label_scale, on_spark, statistics
+
+PARTS: dict[str, Callable[[], Any]] = {
+    "metrics": on_spark.main,
+    "memory": lambda: in_memory.measure(50_000),
+    "statistics": lambda: statistics.measured(1_000_000, 1_000),
+    "labels": lambda: label_scale.measure_all([1_000_000, 10_000_000, 50_000_000]),
+}
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    Path("build").mkdir(exist_ok=True)
-    figures = {"on Spark": on_spark.main(), "in memory": in_memory.measure(50_000)}
-    print(json.dumps(figures["in memory"]["ratio"]))
-    Path("build/bench.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    target = Path("build/bench.json")
+    target.parent.mkdir(exist_ok=True)
+    figures = json.loads(target.read_text("utf-8")) if target.exists() else {}
+    for part in sys.argv[1:] or PARTS:
+        figures[part] = PARTS[part]()
+        target.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    if "memory" in figures:
+        print(json.dumps(figures["memory"]["ratio"]))

@@ -9,13 +9,15 @@ import argparse
 import resource
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from jobs.session import session
 from pipelines.config import Spark
+from pipelines.hold import held_in
 from pipelines.label import build_labels
 from pipelines.label_config import LabelConfig
 from pipelines.simulate import simulate
@@ -37,16 +39,22 @@ def main() -> None:
     parser.add_argument("--impressions", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--memory", default="3g")
     given = parser.parse_args()
-    for impressions in given.impressions:
-        settings = {
-            "spark.driver.memory": given.memory,
-            "spark.sql.shuffle.partitions": str(8 + impressions // 500_000),
-        }
+    measure_all(given.impressions, given.memory)
+
+
+def measure_all(sizes: Sequence[int], memory: str = "3g") -> list[dict[str, float]]:
+    """The figures of every size, each in a session of its own."""
+    figures = []
+    for impressions in sizes:
+        partitions = str(8 + impressions // 500_000)
+        settings = {"spark.driver.memory": memory, "spark.sql.shuffle.partitions": partitions}
         with session(Spark(master="local[2]", settings=settings), "assay benchmark labels") as spark:
-            print(measure(spark, impressions), flush=True)
+            figures.append(measure(spark, impressions))
+        print(_line(figures[-1]), flush=True)
+    return figures
 
 
-def measure(spark: SparkSession, impressions: int) -> str:
+def measure(spark: SparkSession, impressions: int) -> dict[str, float]:
     """Rows per second from files to published labels, and the ratio to DuckDB's part of the work."""
     with tempfile.TemporaryDirectory() as folder:
         queries = max(1_000, impressions // 2_000)
@@ -61,25 +69,22 @@ def measure(spark: SparkSession, impressions: int) -> str:
             connection.execute(f"CREATE TABLE counts AS {AGGREGATE.format(folder=folder)}")
         theirs = time.monotonic() - start
     driver = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"impressions": rows, "seconds": ours, "duckdb_seconds": theirs, "driver_megabytes": driver}
+
+
+def _line(of: dict[str, float]) -> str:
     return (
-        f"{rows:,} impressions: {ours:.1f} s, {rows / ours:,.0f} rows/s; DuckDB's join and aggregate alone "
-        f"{theirs:.1f} s, ratio {ours / theirs:.1f}; Python driver {driver:,.0f} MB"
+        f"{of['impressions']:,} impressions: {of['seconds']:.1f} s, {of['impressions'] / of['seconds']:,.0f} rows/s; "
+        f"DuckDB's join and aggregate alone {of['duckdb_seconds']:.1f} s, ratio "
+        f"{of['seconds'] / of['duckdb_seconds']:.1f}; Python driver {of['driver_megabytes']:,.0f} MB"
     )
 
 
 def _label(spark: SparkSession, folder: Path) -> int:
-    held: list[DataFrame] = []
-
-    def keep(table: DataFrame) -> DataFrame:
-        held.append(table.persist())
-        return held[-1]
-
-    impressions = spark.read.parquet(str(folder / "impressions"))
-    built = build_labels(impressions, spark.read.parquet(str(folder / "interactions")), LabelConfig(), keep=keep)
+    impressions, interactions = (spark.read.parquet(str(folder / name)) for name in ("impressions", "interactions"))
+    built = build_labels(impressions, interactions, LabelConfig(), keep=held_in(f"{folder}/held"))
     for name in ("labels", "propensities", "denoise_funnel"):
         getattr(built, name).write.parquet(str(folder / name))
-    for table in held:
-        table.unpersist()
     return impressions.count()
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,9 +22,14 @@ from pyspark.sql import functions as F
 
 from jobs.session import session
 from pipelines.config import Spark
+from pipelines.denoise.pairs import cells_of
 from pipelines.denoise.settings import DenoiseSettings, InternalUser
-from pipelines.label import Labels, build_labels
+from pipelines.grade import grade
+from pipelines.hold import held_in
+from pipelines.label import build_labels
 from pipelines.label_config import LabelConfig
+from pipelines.propensity.estimate import estimate_propensities
+from pipelines.propensity.settings import PropensitySettings
 from pipelines.score import Evidence, score
 from pipelines.simulate import Simulation, simulate
 from pipelines.simulation.config import SimulationConfig
@@ -43,45 +49,44 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--memory", default="3g")
-    parser.add_argument("--depth", type=int, default=20, help="documents in every ranking")
+    parser.add_argument("--depths", type=int, nargs="+", default=[10, 20], help="documents in every ranking")
     given = parser.parse_args()
     settings = {"spark.driver.memory": given.memory, "spark.sql.shuffle.partitions": "8"}
     with session(Spark(master="local[2]", settings=settings), "assay benchmark labels") as spark:
         tables = [
-            run(spark, seed, given.pages, given.depth)
+            run(spark, seed, given.pages, given.depths)
             for seed in range(given.first_seed, given.first_seed + given.seeds)
         ]
-    print(f"\nmean of {given.seeds} seeds, {given.pages:,} pages, rankings {given.depth} deep")
-    print(pd.concat(tables).groupby(level=0).mean().round(4).to_string())
+    print(f"\nmean of {given.seeds} seeds, {given.pages:,} pages")
+    print(pd.concat(tables).groupby(level=[0, 1]).mean().round(4).to_string())
 
 
-def run(spark: SparkSession, seed: int, pages: int, depth: int) -> pd.DataFrame:
+def run(spark: SparkSession, seed: int, pages: int, depths: Sequence[int]) -> pd.DataFrame:
     """One log: per system the true difference from production, and what the labels say."""
     config = SimulationConfig(seed=seed, pages=pages)
     with tempfile.TemporaryDirectory() as folder:
         log = _stored(spark, simulate(spark, config), Path(folder))
         start = time.monotonic()
         held: list[DataFrame] = []
+        hold = held_in(f"{folder}/held")
 
         def keep(table: DataFrame) -> DataFrame:
-            held.append(table.persist())
+            held.append(hold(table))
             return held[-1]
 
         built = build_labels(log.impressions, log.interactions, SETTINGS, keep=keep)
         labels = keep(built.labels)
-        labels.count()
         seconds = time.monotonic() - start
         impressions = log.impressions.count()
         curve = np.array([row.propensity for row in built.propensities.orderBy("position").collect()])
         error = float(np.mean(np.abs(curve * np.arange(1, curve.size + 1) - 1)))
+        coec = _by_coec(held[0])
         print(
             f"seed {seed}: {impressions:,} impressions, {impressions / seconds:,.0f} rows/s to labels; "
-            f"propensity error {error:.3f}; rank correlation with the true grade: {_correlations(log, built)}",
+            f"propensity error {error:.3f}; rank correlation with the true grade: {_correlations(log, labels, coec)}",
             flush=True,
         )
-        table = _compare(log, labels, depth)
-        for part in held:
-            part.unpersist()
+        table = pd.concat({depth: _compare(log, labels, depth) for depth in depths}, names=["depth", "system"])
     print(table.round(4).to_string(), flush=True)
     return table
 
@@ -95,10 +100,18 @@ def _stored(spark: SparkSession, log: Simulation, folder: Path) -> Simulation:
     return replace(log, **tables)
 
 
-def _correlations(log: Simulation, built: Labels) -> str:
-    truth = log.truth_grades.withColumnRenamed("grade", "truth")
-    judged = built.labels.where("grade IS NOT NULL").join(truth, ["query_id", "doc_id"], "inner").toPandas()
-    shown = {name: judged["truth"].corr(judged[name], method="spearman") for name in ("lift_click", "ctr")}
+def _by_coec(tallied: DataFrame) -> DataFrame:
+    """What clicks over expected clicks say of the same counts."""
+    settings = PropensitySettings(estimator="coec")
+    cells = cells_of(tallied, max_position=settings.max_position)
+    graded = grade(cells, estimate_propensities(cells, tallied, settings), SETTINGS.grade)
+    return graded.select("query_id", "doc_id", F.col("lift_click").alias("coec"))
+
+
+def _correlations(log: Simulation, labels: DataFrame, coec: DataFrame) -> str:
+    truth, pair = log.truth_grades.withColumnRenamed("grade", "truth"), ["query_id", "doc_id"]
+    judged = labels.where("grade IS NOT NULL").join(truth, pair).join(coec, pair).toPandas()
+    shown = {name: judged["truth"].corr(judged[name], method="spearman") for name in ("lift_click", "ctr", "coec")}
     return ", ".join(f"{name} {value:.3f}" for name, value in shown.items()) + f" on {len(judged):,} pairs"
 
 

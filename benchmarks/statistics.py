@@ -109,7 +109,7 @@ def processor_seconds() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def measure(spark: SparkSession, queries: int, replicates: int, rounds: int) -> None:
+def measure(spark: SparkSession, queries: int, replicates: int, rounds: int) -> dict[str, float]:
     """Both in turns, so that whatever else the machine does falls on both; the least of the rounds counts."""
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), queries)
@@ -119,10 +119,13 @@ def measure(spark: SparkSession, queries: int, replicates: int, rounds: int) -> 
         click.echo(f"{queries:,} queries × 2 systems × {len(METRICS)} metrics, {len(SEGMENTS)} segments of {VALUES}")
         click.echo(f"plain means            {yardstick.against(yardstick)}")
         click.echo(f"all estimates          {mine.against(yardstick)}")
+        figures = {"queries": queries, "plain_seconds": yardstick.clock, "seconds": mine.clock}
         if replicates:
             drawn = cost(lambda: ours(rows, replace(PLAN, bootstrap=replicates, percentiles=True)))
             click.echo(f"{replicates:5,} replicates too   {drawn.against(yardstick)}")
+            figures |= {"replicates": replicates, "seconds_with_replicates": drawn.clock}
         click.echo(", ".join(f"{kind} {megabytes:,} MB" for kind, megabytes in peak_megabytes().items()))
+        return figures
 
 
 def _least(costs: Sequence[Cost]) -> Cost:
@@ -135,8 +138,13 @@ def _least(costs: Sequence[Cost]) -> Cost:
 @click.option("--rounds", default=2, show_default=True)
 def main(queries: int, replicates: int, rounds: int) -> None:
     """Print the times and their ratio."""
+    measured(queries, replicates, rounds)
+
+
+def measured(queries: int, replicates: int, rounds: int = 2) -> dict[str, float]:
+    """The figures, in a session of their own."""
     with session(Spark(master="local[2]"), "benchmark of statistics") as spark:
-        measure(spark, queries, replicates, rounds)
+        return measure(spark, queries, replicates, rounds)
 
 
 if __name__ == "__main__":

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.aggregate import aggregate
 from pipelines.compare import compare, family_of
-from pipelines.config import Config
+from pipelines.config import Config, Span
 from pipelines.estimate import estimate, plan_of
 from pipelines.gate import Verdict, gate_rows, judge, with_verdicts
 from pipelines.impute import with_label_errors
@@ -36,7 +36,7 @@ class Scored:
     """What was scored, and what it was scored from.
 
     `rescore` makes query metrics from other labels, for where the labels are uncertain; `beside` holds averages
-    that do not come from the query metrics.
+    that do not come from the query metrics; `goal` labels by the goal alone; `days` are those of the labels.
     """
 
     query_metrics: DataFrame
@@ -47,6 +47,8 @@ class Scored:
     conventions: Conventions
     rescore: Callable[[DataFrame], DataFrame]
     beside: DataFrame | None = None
+    goal: DataFrame | None = None
+    days: Span | None = None
 
     @property
     def behaviour(self) -> bool:
@@ -57,24 +59,21 @@ class Scored:
 def conclude(attempt: Attempt, scored: Scored, config: Config) -> Conclusions:
     """Estimate everything in one pass over the query metrics, and publish what follows from it."""
     plan = plan_of(config, scored.systems, scored.specs)
-    estimates = _estimates(scored, plan, config).persist()
-    try:
-        averages = aggregate(estimates)
-        everything = averages if scored.beside is None else averages.unionByName(scored.beside)
-        attempt.write("segment_metrics", everything.coalesce(1))
-        verdicts = judge(gate_rows(estimates, config), config, scored.systems, behaviour=scored.behaviour)
-        if not plan.pairs:
-            return Conclusions(tuple(verdicts), ())
-        compared = compare(
-            estimates,
-            family=family_of(config),
-            correction=config.compare.correction,
-            confidence=config.statistics.confidence,
-        )
-        judged = with_verdicts(compared, verdicts, config.compare.baseline)
-        comparisons = attempt.write("comparisons", judged.coalesce(1))
-    finally:
-        estimates.unpersist()
+    estimates = attempt.hold(_estimates(scored, plan, config))
+    averages = aggregate(estimates)
+    everything = averages if scored.beside is None else averages.unionByName(scored.beside)
+    attempt.write("segment_metrics", everything.coalesce(1))
+    verdicts = judge(gate_rows(estimates, config), config, scored.systems, behaviour=scored.behaviour)
+    if not plan.pairs:
+        return Conclusions(tuple(verdicts), ())
+    compared = compare(
+        estimates,
+        family=family_of(config),
+        correction=config.compare.correction,
+        confidence=config.statistics.confidence,
+    )
+    judged = with_verdicts(compared, verdicts, config.compare.baseline)
+    comparisons = attempt.write("comparisons", judged.coalesce(1))
     moves = _movers(attempt, scored, plan, config)
     shown = ["all", *[columns[0] for columns in plan.segments if len(columns) == 1]]
     evidence = Evidence(
@@ -83,6 +82,8 @@ def conclude(attempt: Attempt, scored: Scored, config: Config) -> Conclusions:
         relevant=_mean_relevant(scored.query_metrics),
         behaviour=scored.behaviour,
         config=config,
+        goal=_by_goal(scored, plan, config),
+        days=scored.days,
     )
     return Conclusions(tuple(verdicts), tuple(read_all(evidence)))
 
@@ -106,16 +107,24 @@ def _estimates(scored: Scored, plan: Plan, config: Config) -> DataFrame:
     )
 
 
+def _by_goal(scored: Scored, plan: Plan, config: Config) -> tuple[dict[str, object], ...]:
+    """The comparisons over all queries on labels by the goal alone, where these are asked for."""
+    if scored.goal is None:
+        return ()
+    whole = replace(plan, segments=(), bootstrap=0, percentiles=False, randomisation=0)
+    estimates = estimate(scored.rescore(scored.goal), plan=whole, cluster=config.statistics.cluster)
+    return _rows(estimates.where(F.col("baseline").isNotNull()))
+
+
 def _movers(attempt: Attempt, scored: Scored, plan: Plan, config: Config) -> DataFrame | None:
     if not config.compare.movers:
         return None
     specs = headline(config, scored.specs)
-    changed = changes(scored.query_metrics, pairs=plan.pairs, specs=specs, most=config.compare.movers).persist()
-    try:
-        moved = with_moves(changed, scored.rankings, scored.labels, specs=specs, conventions=scored.conventions)
-        return attempt.write("query_changes", moved.coalesce(1))
-    finally:
-        changed.unpersist()
+    changed = attempt.hold(
+        changes(scored.query_metrics, pairs=plan.pairs, specs=specs, most=config.compare.movers).coalesce(1)
+    )
+    moved = with_moves(changed, scored.rankings, scored.labels, specs=specs, conventions=scored.conventions)
+    return attempt.write("query_changes", moved.coalesce(1))
 
 
 def _mean_relevant(query_metrics: DataFrame) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from typing import Annotated, Any
 
@@ -79,6 +80,19 @@ class Inputs(Section):
         return self
 
 
+class Span(Section):
+    """Days, the last one included."""
+
+    first: dt.date = Field(description="The first day.")
+    last: dt.date = Field(description="The last day.")
+
+    @model_validator(mode="after")
+    def _forward(self) -> Span:
+        if self.last < self.first:
+            raise ValueError(f"last, {self.last}, lies before first, {self.first}")
+        return self
+
+
 class Spark(Section):
     """The Spark session."""
 
@@ -125,6 +139,11 @@ class Config(Section):
         description="What a number means at the edges.",
     )
     labels: LabelConfig = Field(LabelConfig(), description="How a log becomes labels.")
+    trained: dict[str, Span] = Field(
+        default_factory=dict,
+        description="System → the days whose clicks it learned from. On labels of the same days it gains what it does "
+        "not deserve; a comparison says so, also where this is not known.",
+    )
     labels_of: str | None = Field(
         None,
         description="A date or a run whose published labels are used; no log and no judgments are read then.",
@@ -189,20 +208,25 @@ class Config(Section):
                 )
             if not condition.absolute and self.compare.baseline is None:
                 raise ValueError(f"{at} compares with a baseline: name it in compare.baseline")
-            if condition.min_judged is not None:
-                self._judged(condition.metric, f"{at}.min_judged")
-        if self.compare.min_judged is not None:
-            for metric in self.metrics:
-                self._judged(metric, "compare.min_judged")
         return self
 
-    def _judged(self, metric: str, wanted_by: str) -> None:
-        if self.judged_key(parse(metric)) is None and parse(metric).k is not None:
-            raise ValueError(f"{wanted_by} needs judged@{parse(metric).k}, for {metric}: add it to metrics")
+    @property
+    def behaviour(self) -> bool:
+        """Whether labels come from a log, which has holes where a document was never shown."""
+        return self.labels_of is not None or self.inputs.impressions is not None
+
+    @property
+    def min_judged(self) -> float | None:
+        """The share of a top k that must be judged for the query to count."""
+        if self.compare.min_judged != "auto":
+            return self.compare.min_judged
+        return MIN_JUDGED if self.behaviour and self.conventions.unjudged in ("auto", "cut_then_condense") else None
 
     def judged_key(self, spec: Spec) -> str | None:
-        """The column that says how much of the top k of this metric is judged."""
-        found = [other.key for other in self.specs if other.metric.name == "judged" and other.k == spec.k]
+        """The column that says how much of the top k of this metric is judged; none for that column itself."""
+        if spec.metric.name == JUDGED:
+            return None
+        found = [other.key for other in self.specs if other.metric.name == JUDGED and other.k == spec.k]
         return found[0] if found else None
 
     @model_validator(mode="after")
@@ -221,11 +245,18 @@ class Config(Section):
             raise ValueError("labels_of needs inputs.rankings, the lists to evaluate")
         if self.labels_of is None and given.impressions is None and (given.rankings is None or given.judgments is None):
             raise ValueError("inputs needs rankings and judgments, or a log: impressions and interactions")
+        if self.compare.goal is not None and not self.behaviour:
+            raise ValueError("compare.goal needs labels made from behaviour: a log, or labels_of")
         return self
 
     @property
     def specs(self) -> tuple[Spec, ...]:
-        return parse_all(self.metrics)
+        """The metrics, and judged@k beside those that count only where enough is judged."""
+        asked = parse_all(self.metrics)
+        bounded = [spec for spec in asked if self.min_judged is not None and spec.metric.scope == "list"]
+        bounded += [parse(condition.metric) for condition in self.gate if condition.min_judged is not None]
+        judged = [f"{JUDGED}@{spec.k}" for spec in bounded if spec.k is not None]
+        return parse_all(dict.fromkeys([*self.metrics, *judged]))
 
     @property
     def segment_columns(self) -> tuple[str, ...]:
@@ -258,6 +289,10 @@ class Config(Section):
     def published(self) -> dict[str, Any]:
         """All of it, as it may be shown and stored: without secrets."""
         return {key: _redacted(value) for key, value in self.model_dump(mode="json").items()}
+
+
+JUDGED = "judged"
+MIN_JUDGED = 0.7  # the share at which comparisons on simulated logs of known truth came out right most often
 
 
 def _column(name: str, kind: str) -> None:

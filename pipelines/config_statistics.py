@@ -96,10 +96,16 @@ class Compare(Section):
         description="The tests of one pair that are adjusted together: the gate's metrics in every segment (all "
         "metrics where there is no gate), or all metrics in every segment.",
     )
-    min_judged: Share | None = Field(
+    min_judged: Share | Literal["auto"] | None = Field(
+        "auto",
+        description="Count only queries where judged@k, at the metric's own k, is at least this: for a system's mean "
+        "in its own lists, for a comparison in both; judged@k is computed for it. auto is 0.7 for labels made from "
+        "behaviour and no bound for people's judgments.",
+    )
+    goal: Literal["cart", "purchase"] | None = Field(
         None,
-        description="Compare only queries where judged@k, at the metric's own k, is at least this for both systems; "
-        "0.7 for labels made from behaviour.",
+        description="With labels made from behaviour: compare also by grades from the lift of this outcome alone, and "
+        "say so where a gain is not found there. Costs a second scoring.",
     )
     movers: int = Field(10, ge=0, description="Queries with the largest gains, and as many losses, to keep per pair.")
 

@@ -24,7 +24,7 @@ MERGERS = 4
 def plan_of(config: Config, systems: Sequence[str], specs: Sequence[Spec]) -> Plan:
     """What this configuration wants to know of these systems."""
     how = config.statistics
-    least = config.compare.min_judged
+    least = config.min_judged
     return Plan(
         systems=tuple(systems),
         metrics=tuple(spec.key for spec in specs),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,11 +13,11 @@ from pyspark.sql import functions as F
 from pipelines.check import Checked, check
 from pipelines.complaints import input_errors
 from pipelines.conclude import Scored, conclude
-from pipelines.config import Config
+from pipelines.config import Config, Span
 from pipelines.coverage import coverage
-from pipelines.labelling import Labelled, earlier_labels, labelled
+from pipelines.labelling import Labelled, by_goal, earlier_labels, labelled
 from pipelines.publish import Attempt
-from pipelines.read import Input, read
+from pipelines.read import Input, read, window
 from pipelines.runs import Manifest, code_version, committed, digest, labels_run, read_table, run_key
 from pipelines.score import Evidence, score
 from pipelines.stages import Stages
@@ -55,7 +54,7 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
         logger.debug("run %s has the key %s of this work: date, configuration, inputs and code", done[0].run, key)
         return Outcome(done[0], found_done=True)
 
-    with Attempt(storage, date, key) as attempt, input_errors("while evaluating"), ExitStack() as stack:
+    with Attempt(storage, date, key) as attempt, input_errors("while evaluating"):
         stages.tables = attempt.tables
         with stages.stage("check"):
             checked = check(inputs, config)
@@ -64,7 +63,7 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
                 raise InputError("there are no systems to evaluate: the log does not name them", hint=hint)
             conventions = resolved(config.conventions, checked)
         with stages.stage("label"):
-            made = stack.enter_context(_labels(spark, attempt, checked, config, found))
+            made = _labels(spark, attempt, checked, config, found)
             attempt.write("quarantine", quarantined(checked, made))
             logged = None if made is None else made.rankings
             rankings = checked.rows("rankings") if "rankings" in checked.tables or logged is None else logged
@@ -83,6 +82,8 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
                 conventions=conventions,
                 rescore=rescore,
                 beside=of_systems(rankings, checked, config, conventions),
+                goal=goal_labels(made, config),
+                days=labelled_days(config, date),
             )
             conclusions = conclude(attempt, scored, config)
         manifest = attempt.commit(
@@ -150,7 +151,8 @@ def label(spark: SparkSession, config: Config, date: dt.date, *, force: bool = F
         stages.tables = attempt.tables
         with stages.stage("check"):
             checked = check(inputs, log)
-        with stages.stage("label"), labelled(attempt, checked, log.labels) as made:
+        with stages.stage("label"):
+            made = labelled(attempt, checked, log.labels)
             attempt.write("quarantine", quarantined(checked, made))
         manifest = attempt.commit(
             seconds=stages.seconds,
@@ -166,18 +168,13 @@ def label(spark: SparkSession, config: Config, date: dt.date, *, force: bool = F
     return Outcome(manifest, found_done=False)
 
 
-@contextmanager
 def _labels(
     spark: SparkSession, attempt: Attempt, checked: Checked, config: Config, run: str | None
-) -> Iterator[Labelled | None]:
+) -> Labelled | None:
     """Labels of an earlier run, or made from the log, or none where people's judgments are all there is."""
     if run is not None:
-        yield earlier_labels(read_table(spark, config.warehouse, "labels", run=run), config.labels, run)
-    elif checked.from_behaviour:
-        with labelled(attempt, checked, config.labels) as made:
-            yield made
-    else:
-        yield None
+        return earlier_labels(read_table(spark, config.warehouse, "labels", run=run), config.labels, run)
+    return labelled(attempt, checked, config.labels) if checked.from_behaviour else None
 
 
 def quarantined(checked: Checked, made: Labelled | None) -> DataFrame:
@@ -191,6 +188,20 @@ def evidence(checked: Checked, config: Config, made: Labelled | None) -> Evidenc
     given = {name: checked.rows(name) for name in ("queries", "documents", "decisions") if name in checked.tables}
     labels = checked.rows("judgments") if made is None else made.judgments
     return Evidence(labels, **given, earlier=config.earlier)
+
+
+def goal_labels(made: Labelled | None, config: Config) -> DataFrame | None:
+    """Labels by the goal alone, where a comparison by them is asked for."""
+    goal = config.compare.goal
+    return None if made is None or goal is None else by_goal(made.labels, goal, config.labels)
+
+
+def labelled_days(config: Config, date: dt.date) -> Span | None:
+    """The days that the labels come from, where they come from a log of this run that is kept by day."""
+    log = config.inputs.impressions
+    if log is None or config.labels_of is not None or "{date}" not in (log.path or ""):
+        return None
+    return Span(first=window(date, log.days)[0], last=date)
 
 
 def resolved(conventions: Conventions, checked: Checked) -> Conventions:

@@ -119,11 +119,12 @@ def _earned(settings: GradeSettings) -> Column:
     lift = F.col(f"lift_{settings.objective}")
     if settings.scale == "quantiles":
         among = Window.partitionBy("query_id", "graded").orderBy(lift)
-        return _step(F.percent_rank().over(among), settings.quantiles)
-    return _step(lift, settings.cuts)
+        return by_cuts(F.percent_rank().over(among), settings.quantiles)
+    return by_cuts(lift, settings.cuts)
 
 
-def _step(value: Column, cuts: tuple[float, float, float]) -> Column:
+def by_cuts(value: Column, cuts: tuple[float, float, float]) -> Column:
+    """0 below the first cut, then one more from each cut on."""
     return sum((F.when(value >= cut, 1).otherwise(0) for cut in cuts[1:]), F.when(value >= cuts[0], 1).otherwise(0))
 
 

@@ -1,6 +1,5 @@
 """From logs to labels: denoise, attribute, correct position bias, grade."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -12,14 +11,13 @@ from pipelines.denoise.pages import judge_pages, last_pages, together
 from pipelines.denoise.pairs import cells_of, tally
 from pipelines.denoise.users import mark_users, suspect_users
 from pipelines.grade import grade
+from pipelines.hold import Keep
 from pipelines.human import measure_agreement, merge_judgments
 from pipelines.label_config import LabelConfig
 from pipelines.propensity.estimate import estimate_propensities, published, verdicts_of
 from pipelines.propensity.estimators import estimator_named
 from schemas.inputs import IMPRESSIONS, INTERACTIONS
 from schemas.table import Table
-
-Keep = Callable[[DataFrame], DataFrame]
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,8 @@ def build_labels(
 ) -> Labels:
     """Labels, and the account of how they came about.
 
-    `keep` is handed the tables that several results are made from, and may hold them (`DataFrame.persist`) so that
-    the log is read once; without it, each result reads the log again.
+    `keep` is handed the tables that several results are made from, and may hold them (`pipelines.hold`) so that the
+    log is read once; without it, each result reads the log again.
     """
     shown, done = complete(impressions, IMPRESSIONS), complete(interactions, INTERACTIONS)
     estimator = estimator_named(config.propensity.estimator)

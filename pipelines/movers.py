@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -20,8 +19,36 @@ DEPTH = 10  # how far down moves are looked for where a metric has no cut-off
 def changes(
     query_metrics: DataFrame, *, pairs: Sequence[tuple[str, str]], specs: Sequence[Spec], most: int
 ) -> DataFrame:
-    """Per pair and metric, the `most` largest gains and losses."""
-    return reduce(DataFrame.unionByName, [_changed(query_metrics, pair, specs, most) for pair in pairs])
+    """Per pair and metric, the `most` largest gains and losses; equal ones by query_id, so that the answer is one.
+
+    The rows of a query come together once, however many pairs there are.
+    """
+    keys = [spec.key for spec in specs]
+    rows = query_metrics.where(F.col("system").isin(*{system for pair in pairs for system in pair}))
+    by_query = _by_system(rows, ["query_id"], F.struct("weight", *keys), "of")
+    of = F.col("of")
+    compared = [
+        F.struct(
+            F.lit(baseline).alias("baseline"),
+            F.lit(candidate).alias("candidate"),
+            F.lit(key).alias("metric"),
+            of[baseline]["weight"].alias("weight"),
+            of[baseline][key].alias("baseline_value"),
+            of[candidate][key].alias("candidate_value"),
+        )
+        for baseline, candidate in pairs
+        for key in keys
+    ]
+    delta = F.col("candidate_value") - F.col("baseline_value")
+    each = (
+        by_query.select("query_id", F.explode(F.array(*compared)).alias("compared"))
+        .select("query_id", "compared.*")
+        .select("*", delta.alias("delta"), F.when(delta > 0, "gain").when(delta < 0, "loss").alias("direction"))
+        .where(F.col("direction").isNotNull())
+    )
+    same = Window.partitionBy("baseline", "candidate", "metric", "direction")
+    largest = same.orderBy(F.desc(F.abs("delta")), "query_id")
+    return each.withColumn("place", F.row_number().over(largest)).where(F.col("place") <= most)
 
 
 def with_moves(
@@ -30,86 +57,63 @@ def with_moves(
     """The changed queries with the documents that moved; only their lists are put in order again."""
     wanted = F.broadcast(changed.select("query_id").distinct())
     ranked = order(rankings.join(wanted, "query_id", "left_semi"), conventions)
-    lists = ranked.groupBy("system", "query_id", "doc_id").agg(F.min("rank").alias("rank"))
-    graded = labels.join(wanted, "query_id", "left_semi")
+    once = ranked.groupBy("query_id", "doc_id", "system").agg(F.min("rank").alias("rank"))
+    graded = labels.join(wanted, "query_id", "left_semi").repartition("query_id")
     grades = graded.groupBy("query_id", "doc_id").agg(F.max("grade").alias("grade"))
-    moved = _moved(changed, lists, grades, {spec.key: spec.k or DEPTH for spec in specs})
-    tops = _tops(lists, grades)
-    key = ["baseline", "candidate", "metric", "query_id"]
-    rows = changed.join(moved, key, "left")
-    for side in ("baseline", "candidate"):
-        mine = tops.select(F.col("system").alias(side), "query_id", F.col("top").alias(f"{side}_top"))
-        rows = rows.join(mine, [side, "query_id"], "left")
-    return rows.select(*QUERY_CHANGES.names)
-
-
-def _tops(lists: DataFrame, grades: DataFrame) -> DataFrame:
-    """Per list its first documents with their grades, as JSON; grades that nobody gave are left out of it."""
-    shown = lists.where(F.col("rank") <= DEPTH).join(grades, ["query_id", "doc_id"], "left")
-    entries = F.sort_array(F.collect_list(F.struct("rank", "doc_id", F.col("grade").cast("double").alias("grade"))))
-    top = F.to_json(F.transform(entries, lambda entry: entry.dropFields("rank")))
-    return shown.groupBy("system", "query_id").agg(top.alias("top"))
-
-
-def _changed(rows: DataFrame, pair: tuple[str, str], specs: Sequence[Spec], most: int) -> DataFrame:
-    """The largest changes of one pair; equal ones by query_id, so that the answer is one whatever the order."""
-    keys = [spec.key for spec in specs]
-    baseline, candidate = (
-        rows.where(F.col("system") == system).select(
-            "query_id", F.col("weight").alias(f"weight_{side}"), *[F.col(key).alias(f"{key}_{side}") for key in keys]
-        )
-        for system, side in zip(pair, ("b", "c"), strict=True)
+    lists = _by_system(once, ["query_id", "doc_id"], F.col("rank"), "ranks").join(
+        grades, ["query_id", "doc_id"], "left"
     )
-    values = [
-        F.struct(
-            F.lit(key).alias("metric"),
-            F.col(f"{key}_b").alias("baseline_value"),
-            F.col(f"{key}_c").alias("candidate_value"),
-        )
-        for key in keys
-    ]
-    paired = baseline.join(candidate, "query_id").select(
-        "query_id", F.col("weight_b").alias("weight"), F.explode(F.array(*values)).alias("of")
-    )
-    delta = F.col("candidate_value") - F.col("baseline_value")
-    each = (
-        paired.select("query_id", "weight", "of.*")
-        .select("*", delta.alias("delta"), F.when(delta > 0, "gain").when(delta < 0, "loss").alias("direction"))
-        .where(F.col("direction").isNotNull())
-    )
-    largest = Window.partitionBy("metric", "direction").orderBy(F.desc(F.abs("delta")), "query_id")
-    return (
-        each.withColumn("place", F.row_number().over(largest))
-        .where(F.col("place") <= most)
-        .select(F.lit(pair[0]).alias("baseline"), F.lit(pair[1]).alias("candidate"), "*")
+    both = _both(changed, lists)
+    moved = _moved(both, {spec.key: spec.k or DEPTH for spec in specs})
+    return changed.join(moved, _CHANGE, "left").join(_tops(both), _CHANGE, "left").select(*QUERY_CHANGES.names)
+
+
+_CHANGE = ["baseline", "candidate", "metric", "query_id"]
+
+
+def _by_system(rows: DataFrame, keys: Sequence[str], value: Column, name: str) -> DataFrame:
+    """One row per key, with a map called `name` from each system to its value."""
+    entries = F.collect_list(F.struct("system", value.alias("value")))
+    return rows.groupBy(*keys).agg(F.map_from_entries(entries).alias(name))
+
+
+def _both(changed: DataFrame, lists: DataFrame) -> DataFrame:
+    """Per changed query its documents, each with its grade and its place in both lists."""
+    return lists.join(F.broadcast(changed.select(*_CHANGE)), "query_id").select(
+        *_CHANGE,
+        "doc_id",
+        "grade",
+        F.col("ranks")[F.col("baseline")].alias("before"),
+        F.col("ranks")[F.col("candidate")].alias("after"),
     )
 
 
-def _moved(changed: DataFrame, lists: DataFrame, grades: DataFrame, depths: dict[str, int]) -> DataFrame:
+def _tops(both: DataFrame) -> DataFrame:
+    """Per changed query the first documents of both lists with their grades, as JSON; unjudged ones have no grade."""
+    tops = {"baseline_top": _top("before"), "candidate_top": _top("after")}
+    return both.groupBy(*_CHANGE).agg(*[top.alias(name) for name, top in tops.items()])
+
+
+def _top(rank: str) -> Column:
+    """The first documents of a list in order, each as doc_id and grade; an aggregate."""
+    entry = F.struct(rank, "doc_id", F.col("grade").cast("double").alias("grade"))
+    first = F.sort_array(F.collect_list(F.when(F.col(rank) <= DEPTH, entry)))
+    return F.to_json(F.transform(first, lambda of: of.dropFields(rank)))
+
+
+def _moved(both: DataFrame, depths: dict[str, int]) -> DataFrame:
     """Per changed query, its moved documents in words: doc_id (grade) 7 → 1; – for a place outside the list."""
-    asked = changed.select("baseline", "candidate", "metric", "query_id")
-    key = ["baseline", "candidate", "metric", "query_id"]
-
-    def side(name: str) -> DataFrame:
-        ranked = lists.select(F.col("system").alias(name), "query_id", "doc_id", F.col("rank").alias(f"rank_{name}"))
-        return asked.join(ranked, [name, "query_id"])
-
-    deep = reduce(
-        lambda so_far, item: so_far.when(F.col("metric") == item[0], F.lit(item[1])),
-        depths.items(),
-        F.when(F.lit(False), 0),
-    )
-    both = (
-        side("baseline").join(side("candidate"), [*key, "doc_id"], "full").join(grades, ["query_id", "doc_id"], "left")
-    )
-    before, after = F.col("rank_baseline"), F.col("rank_candidate")
+    deep = F.lit(0)
+    for metric, depth in depths.items():
+        deep = F.when(F.col("metric") == metric, F.lit(depth)).otherwise(deep)
+    before, after = F.col("before"), F.col("after")
     best = F.least(before, after)  # least skips nulls
     noticed = both.where((best <= deep) & ~before.eqNullSafe(after))
-    best_first = Window.partitionBy(*key).orderBy(F.desc_nulls_last("grade"), best, "doc_id")
+    best_first = Window.partitionBy(*_CHANGE).orderBy(F.desc_nulls_last("grade"), best, "doc_id")
     shown = noticed.withColumn("at", F.row_number().over(best_first)).where(F.col("at") <= DOCUMENTS)
     line = F.format_string("%s (%s) %s → %s", "doc_id", _text(F.col("grade"), "?"), _text(before), _text(after))
     lines = F.sort_array(F.collect_list(F.struct("at", line.alias("line"))))
-    return shown.groupBy(*key).agg(F.concat_ws("; ", lines.getField("line")).alias("moved"))
+    return shown.groupBy(*_CHANGE).agg(F.concat_ws("; ", lines.getField("line")).alias("moved"))
 
 
 def _text(number: Column, missing: str = "–") -> Column:

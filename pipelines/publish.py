@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from pipelines.complaints import complaint, unreadable
+from pipelines.hold import held_in
 from pipelines.runs import Manifest, TableRecord, manifest_name
 from pipelines.storage import Storage
 from schemas.errors import PublishError
@@ -31,6 +32,8 @@ class Attempt:
         # The dash keeps readers that guess types of partition values from taking it for a number.
         self.run = f"{key}-{secrets.token_hex(3)}"
         self.tables: dict[str, TableRecord] = {}
+        self._held = f"_held/dt={self.dt}/run={self.run}"  # spelled as tables are, so that vacuum knows it
+        self._keep = held_in(storage.path(self._held))
         self._committed = False
 
     def __enter__(self) -> Attempt:
@@ -38,6 +41,15 @@ class Attempt:
         self.storage.put(probe, "")  # a warehouse that cannot be written to is found before the work, not after
         self.storage.delete(probe)
         return self
+
+    def hold(self, table: DataFrame) -> DataFrame:
+        """Compute a table once, for all that is made from it; it is gone when the attempt ends."""
+        try:
+            return self._keep(table)
+        except Exception as error:
+            if unreadable(error):
+                raise
+            raise PublishError(f"cannot write: {complaint(error)[1]}", where=self.storage.path(self._held)) from error
 
     def write(self, name: str, table: DataFrame) -> DataFrame:
         """Write this run's part of a table; what is returned reads what was written."""
@@ -72,10 +84,9 @@ class Attempt:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._committed:
-            return
-        for record in self.tables.values():
+        written = [] if self._committed else [record.path for record in self.tables.values()]
+        for place in (self._held, *written):
             try:
-                self.storage.delete(record.path)
+                self.storage.delete(place)
             except OSError as failed:
-                logger.warning("could not remove %s (%s); `assay vacuum` will", record.path, failed)
+                logger.warning("could not remove %s (%s); `assay vacuum` will", place, failed)

@@ -43,7 +43,11 @@ SEGMENT_METRICS = Table(
         *_bounds("micro"),
         Column("stddev", "double", "standard deviation over queries", nullable=True),
         Column("queries", "bigint", "queries in the mean"),
-        Column("skipped", "bigint", "queries left out because the metric is undefined for them"),
+        Column(
+            "skipped",
+            "bigint",
+            "queries left out: the metric is undefined, or too little of the list is judged",
+        ),
     ),
     key=("system", "segment", "value", "metric"),
 )

@@ -45,17 +45,21 @@ def metric(name: str, ranked: str | Column, labels: str | Column, conventions: C
 def register(spark: SparkSession, conventions: Conventions = CONVENTIONS) -> list[str]:
     """Make every metric of one list a SQL function `name(ranked, labels, k)`, and `metric(text, ranked, labels)`.
 
-    A k of null means no cut-off. The names of the functions are returned.
+    A k of null means no cut-off. A metric whose name is a function of Spark itself gets `metric_` before it
+    (`map` is `metric_map`): a function that is registered hides Spark's own in the whole session.
+    The names of the functions are returned.
     """
-    names = [name for name, found in metrics().items() if found.scope == "list" and not found.needs]
-    for name in names:
-        spark.udf.register(name, _udf(_at(name, conventions)))
+    taken = {row["function"] for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
+    listed = [name for name, found in metrics().items() if found.scope == "list" and not found.needs]
+    names = {name: f"metric_{name}" if name in taken else name for name in listed}
+    for name, function in names.items():
+        spark.udf.register(function, _udf(_at(name, conventions)))
 
     def by_text(text: pa.Array, ranked: pa.Array, labels: pa.Array) -> pa.Array:
         return _grouped(text, lambda written: str(written), ranked, labels, conventions)
 
     spark.udf.register("metric", _udf(by_text))
-    return [*names, "metric"]
+    return [*names.values(), "metric"]
 
 
 def _udf(compute: Callable[..., pa.Array]) -> UserDefinedFunctionLike:

@@ -34,13 +34,13 @@ def ndcg_up_recall_down(pair: Pair) -> str | None:
 
 @reading
 def labels_and_goal_differ(pair: Pair) -> str | None:
-    """NDCG rises on labels made from clicks while it does not on labels made from purchases."""
+    """NDCG rises on labels made from clicks while it does not on labels of the goal, such as purchases."""
     for spec, clicked in pair.named("ndcg"):
-        bought = pair.goal(spec)
+        bought, goal = pair.goal(spec), pair.config.compare.goal
         if bought is not None and pair.moved(clicked) == 1 and pair.moved(bought) < 1:
             return (
-                f"{spec.name} is up on labels from clicks ({change(clicked)}) but not on labels from purchases "
-                f"({change(bought)}): what people click and what they buy differ, and the gain is not in the goal."
+                f"{spec.name} is up on labels from clicks ({change(clicked)}) but not on labels from {goal}s "
+                f"({change(bought)}): what people click and what they want differ, and the gain is not in the goal."
             )
     return None
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.config import Config
+from pipelines.config import Config, Span
 from udfs.registry import Spec
 
 Row = Mapping[str, Any]
@@ -32,6 +32,7 @@ class Evidence:
     behaviour: bool  # labels made from behaviour rather than by people
     config: Config
     goal: Sequence[Row] = ()  # the comparisons over all queries on labels of the goal itself, such as purchases
+    days: Span | None = None  # those that labels from behaviour come from, where it is known
 
     def pairs(self) -> Iterator[Pair]:
         for baseline, candidate in dict.fromkeys((row["baseline"], row["candidate"]) for row in self.comparisons):

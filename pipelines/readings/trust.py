@@ -73,3 +73,26 @@ def labels_taken_as_true(pair: Pair) -> str | None:
     if pair.evidence.behaviour and not pair.config.statistics.label_draws:
         return "the labels were made from behaviour; p-values and intervals treat them as true."
     return None
+
+
+@reading
+def trained_on_the_labels(pair: Pair) -> str | None:
+    """A system that learned from the clicks that it is judged by gains what it does not deserve."""
+    if not pair.evidence.behaviour:
+        return None
+    days, spans = pair.evidence.days, pair.config.trained
+    unknown = [system for system in (pair.baseline, pair.candidate) if system not in spans]
+    if days is not None:
+        for system in (pair.baseline, pair.candidate):
+            span = spans.get(system)
+            if span is not None and span.first <= days.last and days.first <= span.last:
+                return (
+                    f"{system} learned from clicks of {span.first} to {span.last}, and the labels come from those of "
+                    f"{days.first} to {days.last}: part of its value is its own echo."
+                )
+    if unknown:
+        return (
+            f"it is not known which clicks {' and '.join(unknown)} learned from: a system trained on the days that the "
+            "labels come from seems better than it is. Name the days in `trained`."
+        )
+    return None

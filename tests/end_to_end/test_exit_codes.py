@@ -74,7 +74,7 @@ def test_unusable_inputs_and_warehouses_are_named(run: Run, demo: Path, tmp_path
 
 def test_a_gate_stops_the_release_but_not_the_publishing(run: Run, demo: Path) -> None:
     better = "gate=[{metric: ndcg@10, superiority: true, candidate: bm25}]"
-    small = "gate=[{metric: ndcg@10, drop: 0.01, segment: device, value: ios, candidate: neural, min_queries: 9999}]"
+    small = "gate=[{metric: ndcg@10, drop: 0.01, segment: device, value: ios, candidate: bm25, min_queries: 9999}]"
     pairs = "compare={baseline: neural, movers: 0}"
     code, said = evaluate(run, demo, "--set", better, "--set", pairs)
     assert code == 6
@@ -82,7 +82,7 @@ def test_a_gate_stops_the_release_but_not_the_publishing(run: Run, demo: Path) -
     shown = run("assay", "runs", "--warehouse", demo / "warehouse", "--output", "json").stdout
     assert '"verdict":"fail"' in shown.replace('": "', '":"')
     assert evaluate(run, demo, "--set", better, "--set", pairs, "--no-gate")[0] == 0  # found done, and let through
-    code, said = evaluate(run, demo, "--set", small)
+    code, said = evaluate(run, demo, "--set", small, "--set", pairs)
     assert code == 6
     assert "undecidable, 1,050 queries, fewer than min_queries = 9,999" in said
     code, said = evaluate(run, demo, "--set", "gate=[{metric: mrr@10, drop: 0.01}]", JAVA_HOME="/nowhere")
@@ -91,7 +91,7 @@ def test_a_gate_stops_the_release_but_not_the_publishing(run: Run, demo: Path) -
 
 
 def test_published_runs_are_compared_and_tell_how_many_queries_a_difference_needs(run: Run, demo: Path) -> None:
-    assert evaluate(run, demo)[0] == 0
+    assert evaluate(run, demo, "--set", "compare={baseline: bm25, movers: 0}")[0] == 0
     place = ("--warehouse", demo / "warehouse")
     power = run("assay", "power", "--delta", "0.01", "--metric", "ndcg@10", "--candidate", "neural", *place)
     assert power.returncode == 0

@@ -32,7 +32,7 @@ def test_a_metric_is_a_column(spark: SparkSession) -> None:
 
 def test_every_metric_of_a_list_is_a_sql_function_after_one_call(spark: SparkSession) -> None:
     names = register(spark)
-    assert {"ndcg", "recall", "mrr", "map", "err", "metric"} <= set(names)
+    assert {"ndcg", "recall", "mrr", "metric_map", "err", "metric"} <= set(names)
     spark.createDataFrame(ROWS, SCHEMA).createOrReplaceTempView("lists")
     rows = spark.sql(
         "SELECT id, recall(ranked, labels, k) AS at_k, metric('mrr@2', ranked, labels) AS first FROM lists"
@@ -43,6 +43,13 @@ def test_every_metric_of_a_list_is_a_sql_function_after_one_call(spark: SparkSes
     assert found[3] == (0.0, 0.0)
     assert found[5] == (None, None)
     assert found[6] == (1.0, 0.5)
+
+
+def test_functions_of_spark_itself_keep_their_names(spark: SparkSession) -> None:
+    register(spark)
+    found = spark.sql("SELECT map('a', 1)['a'] AS own, metric_map(array('b', 'a'), map('a', 1.0D), 10) AS ours").first()
+    assert found is not None
+    assert (found["own"], found["ours"]) == (1, 0.5)
 
 
 def test_a_metric_that_does_not_exist_is_told_at_once() -> None:

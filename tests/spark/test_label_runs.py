@@ -42,9 +42,11 @@ def outcome(spark: SparkSession, folder: Path) -> Outcome:
     return evaluate(spark, setting(folder, "impressions", "interactions"), DAY)
 
 
-def test_a_log_alone_evaluates_the_systems_that_served_it(outcome: Outcome) -> None:
+def test_a_log_alone_evaluates_the_systems_that_served_it(spark: SparkSession, folder: Path, outcome: Outcome) -> None:
     manifest = outcome.manifest
     assert manifest.systems == ("older", "production", "trial")
+    means = {row["metric"] for row in read_table(spark, str(folder / "warehouse"), "segment_metrics").collect()}
+    assert means == {"ndcg_at_10", "judged_at_10"}
     assert manifest.conventions["unjudged"] == "cut_then_condense"
     published = ("labels", "propensities", "denoise_funnel", "quarantine", "query_metrics", "segment_metrics")
     assert all(manifest.tables[name].rows > 0 for name in published)
@@ -54,7 +56,9 @@ def test_a_log_alone_evaluates_the_systems_that_served_it(outcome: Outcome) -> N
 
 
 def test_labels_of_an_earlier_run_are_used_again(spark: SparkSession, folder: Path, outcome: Outcome) -> None:
-    by_date = evaluate(spark, setting(folder, "rankings", labels_of=DAY.isoformat()), DAY)
+    compare = {"baseline": "production", "goal": "cart", "movers": 0}
+    by_date = evaluate(spark, setting(folder, "rankings", labels_of=DAY.isoformat(), compare=compare), DAY)
+    assert "trained_on_the_labels" in {reading["rule"] for reading in by_date.manifest.readings}
     assert by_date.manifest.labels == {"from_run": outcome.manifest.run}
     assert set(by_date.manifest.systems) >= {"better", "worse", "production"}
     assert "labels" not in by_date.manifest.tables

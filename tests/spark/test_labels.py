@@ -1,20 +1,21 @@
 """From a log with known truth to labels: the dirt is found, the curve is found, and the grades follow the formulas."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 from scipy.stats import gamma
 
 from pipelines.denoise.funnel import assert_nothing_is_lost
 from pipelines.denoise.settings import DenoiseSettings, InternalUser
 from pipelines.grade import grade
+from pipelines.hold import Keep, held_in
 from pipelines.human import measure_agreement, merge_judgments
-from pipelines.label import Keep, Labels, build_labels
+from pipelines.label import Labels, build_labels
 from pipelines.label_config import GradeSettings, HumanSettings, LabelConfig
 from pipelines.propensity.settings import PropensitySettings
 from pipelines.simulate import Simulation, simulate
@@ -26,39 +27,27 @@ CONFIG = SimulationConfig(pages=6_000, queries=150, documents=12, seed=3)
 SETTINGS = LabelConfig(denoise=DenoiseSettings(internal_user=InternalUser(pattern="^staff-")))
 
 
-@pytest.fixture(scope="module")
-def log(spark: SparkSession) -> Iterator[Simulation]:
-    drawn = simulate(spark, CONFIG)
-    held = {name: getattr(drawn, name).persist() for name in Simulation.__dataclass_fields__}
-    yield Simulation(**held)
-    for table in held.values():
-        table.unpersist()
-
-
-@contextmanager
-def holding() -> Iterator[Keep]:
-    """Hold the tables that several results are made from, as a job does, and let them go."""
-    held: list[DataFrame] = []
-
-    def keep(table: DataFrame) -> DataFrame:
-        held.append(table.persist())
-        return held[-1]
-
-    yield keep
-    for table in held:
-        table.unpersist()
+def drawn(spark: SparkSession, config: SimulationConfig, folder: Path, *truths: str) -> Simulation:
+    """A log as files, and truths about it: it is drawn once, and read as logs are."""
+    log, keep = simulate(spark, config), held_in(str(folder))
+    return replace(log, **{name: keep(getattr(log, name)) for name in ("impressions", "interactions", *truths)})
 
 
 @pytest.fixture(scope="module")
-def built(log: Simulation) -> Iterator[Labels]:
-    with holding() as keep:
-        yield build_labels(log.impressions, log.interactions, SETTINGS, keep=keep)
+def log(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Simulation:
+    return drawn(spark, CONFIG, tmp_path_factory.mktemp("log"), "truth_grades", "truth_dirt")
+
+
+@pytest.fixture(scope="module")
+def built(log: Simulation, tmp_path_factory: pytest.TempPathFactory) -> Labels:
+    keep = held_in(str(tmp_path_factory.mktemp("built")))
+    built = build_labels(log.impressions, log.interactions, SETTINGS, keep=keep)
+    return replace(built, labels=keep(built.labels))
 
 
 @pytest.fixture
-def keep() -> Iterator[Keep]:
-    with holding() as keep:
-        yield keep
+def keep(tmp_path: Path) -> Keep:
+    return held_in(str(tmp_path / "held"))
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +81,9 @@ def test_planted_dirt_is_found(log: Simulation, funnel: dict[str, Row]) -> None:
         assert found >= (0.95 if row.rule == "one_user_dominates" else 0.99) * row.rows, row.rule
 
 
-def test_clean_logs_raise_few_alarms(spark: SparkSession) -> None:
-    clean = simulate(spark, CONFIG.model_copy(update={"dirt": Dirt.none()}))
-    alarms = build_labels(clean.impressions, clean.interactions, LabelConfig()).denoise_funnel.toPandas()
+def test_clean_logs_raise_few_alarms(spark: SparkSession, tmp_path: Path, keep: Keep) -> None:
+    clean = drawn(spark, CONFIG.model_copy(update={"dirt": Dirt.none()}), tmp_path)
+    alarms = build_labels(clean.impressions, clean.interactions, LabelConfig(), keep=keep).denoise_funnel.toPandas()
     clicks = clean.interactions.where("kind = 'click'").count()
     assert alarms["impressions_dropped"].sum() <= 0.005 * CONFIG.pages * CONFIG.shown
     assert alarms["clicks_dropped"].sum() <= 0.005 * clicks
@@ -137,9 +126,9 @@ def test_labels_do_not_depend_on_partitions_or_order(
     )
 
 
-def test_a_log_whose_rankers_never_move_documents_says_so(spark: SparkSession, keep: Keep) -> None:
+def test_a_log_whose_rankers_never_move_documents_says_so(spark: SparkSession, tmp_path: Path, keep: Keep) -> None:
     still = SimulationConfig(pages=800, queries=30, documents=12, traffic={"production": 1.0}, dirt=Dirt.none())
-    log = simulate(spark, still)
+    log = drawn(spark, still, tmp_path)
     built = build_labels(log.impressions, log.interactions, LabelConfig(), keep=keep)
     verdict = built.verdicts.where("check = 'connected'").first()
     assert verdict is not None
@@ -194,9 +183,11 @@ def test_grades_follow_the_formulas(spark: SparkSession) -> None:
     assert found["grade"].to_dict()["good"] == max(by_cuts, 3 if reasons["good"] == "promoted_by_purchase" else 0)
 
 
-def test_human_judgments_replace_behaviour_and_are_compared_with_it(built: Labels, spark: SparkSession) -> None:
+def test_human_judgments_replace_behaviour_and_are_compared_with_it(
+    built: Labels, spark: SparkSession, keep: Keep
+) -> None:
     graded = built.labels.where("grade IS NOT NULL").select("query_id", "doc_id", F.col("grade").cast("double"))
-    judged = graded.limit(200).union(spark.createDataFrame([("new", "doc", 2.0)], graded.schema)).persist()
+    judged = keep(graded.limit(200).union(spark.createDataFrame([("new", "doc", 2.0)], graded.schema)))
     settings = HumanSettings()
     merged = merge_judgments(built.labels, judged, settings)
     new = merged.where("query_id = 'new'").first()
@@ -206,14 +197,13 @@ def test_human_judgments_replace_behaviour_and_are_compared_with_it(built: Label
     agreement = measure_agreement(built.labels, judged, settings).first()
     assert agreement is not None
     assert (agreement.pairs, agreement.equal, agreement.weighted_kappa) == (200, 1.0, 1.0)
-    judged.unpersist()
 
 
-def test_a_session_model_runs_on_logs_with_contexts(spark: SparkSession, keep: Keep) -> None:
+def test_a_session_model_runs_on_logs_with_contexts(spark: SparkSession, tmp_path: Path, keep: Keep) -> None:
     people = SimulationConfig(
         pages=1_500, queries=20, documents=12, examination={"phone": 1.4, "desktop": 0.7}, dirt=Dirt.none()
     )
-    log = simulate(spark, people)
+    log = drawn(spark, people, tmp_path)
     propensity = PropensitySettings(estimator="ubm", jackknife=False)
     settings = LabelConfig(contexts=("device",), propensity=propensity)
     built = build_labels(log.impressions, log.interactions, settings, keep=keep)

@@ -126,3 +126,20 @@ def test_the_configuration_cannot_be_changed(tmp_path: Path) -> None:
 def test_every_shipped_profile_is_valid(profile: str) -> None:
     source = Path("conf") / profile
     assert load(source, ["inputs.rankings.path=r", "inputs.judgments.path=j", "inputs.queries.path=q"]).config.metrics
+
+
+def test_labels_from_behaviour_count_where_enough_is_judged() -> None:
+    people = {"rankings": {"path": "r"}, "judgments": {"path": "j"}}
+    log = {"rankings": {"path": "r"}, "impressions": {"path": "i"}, "interactions": {"path": "c"}}
+    metrics = ["ndcg@10", "recall@20", "judged@10", "mrr"]
+
+    def read(**changes: object) -> Config:
+        return Config.model_validate({"metrics": metrics, "inputs": log} | changes)
+
+    assert (read().min_judged, read(inputs=people).min_judged) == (0.7, None)
+    assert read(compare={"min_judged": 0.5}, inputs=people).min_judged == 0.5
+    assert read(compare={"min_judged": None}).min_judged is None
+    assert read(conventions={"unjudged": "zero"}).min_judged is None
+    assert [spec.name for spec in read().specs] == [*metrics, "judged@20"]
+    assert [read().judged_key(spec) for spec in read().specs] == ["judged_at_10", "judged_at_20", None, None, None]
+    assert [spec.name for spec in read(inputs=people).specs] == metrics

@@ -102,7 +102,6 @@ def test_a_segment_is_judged_value_by_value() -> None:
         ({"metric": "ndcg@10"}, {}, "exactly one of drop"),
         ({"metric": "ndcg@10", "drop": 0.1, "superiority": True}, {}, "exactly one of drop"),
         ({"metric": "ndcg@10", "drop": 0.1, "value": "ios"}, {}, "needs the segment"),
-        ({"metric": "ndcg@10", "drop": 0.1, "min_judged": 0.7}, {"metrics": ["ndcg@10"]}, "needs judged@10"),
     ],
 )
 def test_a_gate_that_cannot_be_judged_is_a_configuration_error(

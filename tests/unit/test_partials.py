@@ -107,6 +107,15 @@ def test_a_comparison_is_paired_by_query() -> None:
     assert row.relative == pytest.approx(d.sum() / wide.a.sum(), rel=1e-9)
 
 
+@pytest.mark.parametrize("plan", [PLAN, replace(PLAN, clustered=True), replace(PLAN, bootstrap=40, randomisation=40)])
+def test_it_does_not_matter_whether_metrics_are_undefined_together(plan: Plan) -> None:
+    rows = table(4_000).sort_values(["unit", "query"])  # more than one chunk
+    rows.loc[rows.index[:6_000], "k"] = rows.k.fillna(0.5)  # the same queries for both, and then not
+    alone = [run([rows], replace(plan, metrics=(key,), pooled=pooled)) for key, pooled in (("m", ("m",)), ("k", ()))]
+    apart = pd.concat(alone).sort_values(KEY, na_position="first").reset_index(drop=True)
+    pd.testing.assert_frame_equal(run([rows], plan), apart, rtol=1e-11)
+
+
 @pytest.mark.parametrize("clustered", [False, True])
 def test_neither_partitions_nor_order_change_the_answer(clustered: bool) -> None:
     plan = replace(PLAN, clustered=clustered, bootstrap=200, percentiles=True, randomisation=200, seed=5)
@@ -144,7 +153,7 @@ def test_clusters_are_the_units() -> None:
     assert row.effect_size == pytest.approx(d.mean() / d.std(), rel=1e-9)
 
 
-def test_queries_with_too_little_judged_are_not_compared() -> None:
+def test_queries_with_too_little_judged_do_not_count() -> None:
     rows = table()
     rows["judged"] = np.where(rows["query"].isin(rows["query"].unique()[:20]) & (rows.system == "b"), 0.5, 0.9)
     found = run([rows], replace(PLAN, judged=("judged", None), min_judged=0.7))
@@ -152,7 +161,11 @@ def test_queries_with_too_little_judged_are_not_compared() -> None:
     assert (row.queries, row.unjudged) == (40, 20)
     left_out = rows[rows["query"].isin(rows["query"].unique()[:20])].weight.sum() / rows.weight.sum()
     assert row.kept_traffic == pytest.approx(1 - left_out)
-    assert pick(found, baseline=None, candidate="b", segment="all", value="all", metric="m").queries == 60
+    alone = [pick(found, baseline=None, candidate=s, segment="all", value="all", metric="m") for s in "ab"]
+    assert [(row.queries, row.skipped) for row in alone] == [(60, 0), (40, 20)]
+    kept = rows[(rows.system == "b") & (rows.judged >= 0.7)]
+    assert alone[1].macro == pytest.approx(kept.m.mean(), rel=1e-12)
+    assert alone[1].micro == pytest.approx((kept.m * kept.m__pool).sum() / kept.m__pool.sum(), rel=1e-12)
 
 
 def test_systems_without_a_common_query_have_an_empty_comparison() -> None:

@@ -1,10 +1,12 @@
 """Readings: each fires on its figures, and is silent otherwise."""
 
+import datetime as dt
 from typing import Any
 
 import pytest
 
-from pipelines.config import Config
+from pipelines.config import Config, Span
+from pipelines.config_statistics import Compare
 from pipelines.readings import Evidence, read_all
 
 CONFIG = Config.model_validate(
@@ -84,8 +86,10 @@ def test_recall_with_one_relevant_document_is_a_hit_rate() -> None:
 
 def test_a_gain_in_clicks_without_one_in_purchases_is_named() -> None:
     clicked, bought = row("ndcg_at_10", 0.02, 0.001), row("ndcg_at_10", 0.001, 0.7)
-    assert "not on labels from purchases (+0.0010" in fired(clicked, goal=(bought,))["labels_and_goal_differ"]
-    assert fired(clicked, goal=(clicked,)) == {}
+    config = CONFIG.model_copy(update={"compare": Compare(baseline="old", goal="purchase")})
+    said = fired(clicked, goal=(bought,), config=config)["labels_and_goal_differ"]
+    assert "not on labels from purchases (+0.0010" in said
+    assert fired(clicked, goal=(clicked,), config=config) == {}
 
 
 def test_labels_from_behaviour_are_said_to_be_taken_as_true() -> None:
@@ -95,3 +99,33 @@ def test_labels_from_behaviour_are_said_to_be_taken_as_true() -> None:
 def test_a_pair_without_common_queries_says_nothing() -> None:
     nothing = dict.fromkeys(("delta", "delta_low", "delta_high", "p_value", "baseline_mean", "candidate_mean"))
     assert fired(row("ndcg_at_10", 0.0, 1.0) | nothing) == {}
+
+
+@pytest.mark.parametrize(
+    ("trained", "behaviour", "said"),
+    [
+        ({}, False, None),
+        ({}, True, "which clicks old and new learned from"),
+        ({"old": ("2026-10-01", "2026-10-31")}, True, "which clicks new learned from"),
+        (
+            {"old": ("2026-10-01", "2026-10-31"), "new": ("2026-10-01", "2026-11-02")},
+            True,
+            "new learned from clicks",
+        ),
+        (
+            {"old": ("2026-10-01", "2026-11-09"), "new": ("2026-10-01", "2026-10-31")},
+            True,
+            "old learned from clicks",
+        ),
+        ({"old": ("2026-10-01", "2026-10-31"), "new": ("2026-10-01", "2026-11-01")}, True, None),
+    ],
+)
+def test_a_system_that_learned_from_the_labels_is_told(
+    trained: dict[str, tuple[str, str]], behaviour: bool, said: str | None
+) -> None:
+    spans = {system: Span.model_validate({"first": first, "last": last}) for system, (first, last) in trained.items()}
+    days = Span(first=dt.date(2026, 11, 2), last=dt.date(2026, 11, 8))
+    config = CONFIG.model_copy(update={"trained": spans})
+    found = fired(row("ndcg_at_10", 0.02, 0.01), config=config, behaviour=behaviour, days=days)
+    text = found.get("trained_on_the_labels")
+    assert (text is None) if said is None else (text is not None and said in text)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.unit import slow
@@ -98,6 +99,22 @@ def test_alpha_ndcg_is_its_formula(order: list[str], data: st.DataObject, alpha:
         assert got[0] == pytest.approx(slow.alpha_ndcg(shown, subtopic, alpha, k), abs=1e-12)
     else:
         assert math.isnan(got[0])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pyndeval is built for Linux alone")
+@given(st.permutations("abcdefghijkl"), st.data(), st.sampled_from([5, 10]))
+def test_alpha_ndcg_is_that_of_ndeval(order: list[str], data: st.DataObject, k: int) -> None:
+    import pyndeval
+
+    category = {d: data.draw(st.integers(0, 3)) for d in order}
+    relevant = {d: float(data.draw(st.booleans())) for d in order}
+    shown = order[: data.draw(st.integers(1, 12))]
+    judged = [pyndeval.SubtopicQrel("q", str(category[d]), d, 1) for d in order if relevant[d]]
+    ranked = [pyndeval.ScoredDoc("q", d, -place) for place, d in enumerate(shown)]
+    assume(judged)
+    theirs = pyndeval.ndeval(judged, ranked, measures=[f"alpha-nDCG@{k}"])["q"][f"alpha-nDCG@{k}"]
+    (got,) = score(listed(["".join(shown)], relevant, category), parse_all([f"alpha_ndcg@{k}"]), Conventions()).values()
+    assert got[0] == pytest.approx(theirs, abs=1e-9)
 
 
 def test_alpha_ndcg_worked_example() -> None:

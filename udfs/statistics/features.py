@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from udfs.ragged import Floats
+from udfs.ragged import Bools, Floats
 from udfs.statistics.plan import TIE
 
-Columns = dict[str, Floats]  # name -> units × metrics
+Columns = dict[str, Floats]  # name -> units × metrics, or units × 1 where all metrics have the same
 
 # Where every unit is one query, x of the plain mean is 0 or 1 and some sums are the same: they are added once.
 _SAME = {"units": "x", "xx": "x", "xy": "y", "query_yy": "yy"}
@@ -26,9 +26,9 @@ OF_PAIR = (*_MEAN, "b", "yb", "bb", "w", "w_x", "w_y", "wins", "losses", "absolu
 def system_base(values: Floats, there: Floats, weight: Floats, pool: Floats | None) -> Columns:
     """What is summed over the queries of a unit, for one system. `pool` is NaN where a metric has none."""
     defined = ~np.isnan(values)
-    y, x = np.where(defined, values, 0.0), defined.astype(np.float64)
+    y, x = np.where(defined, values, 0.0), _narrow(defined).astype(np.float64)
     w_x = weight[:, None] * x
-    base = {"rows": np.broadcast_to(there[:, None], x.shape), "y": y, "x": x, "w_x": w_x, "w_y": w_x * y}
+    base = {"rows": there[:, None], "y": y, "x": x, "w_x": w_x, "w_y": w_x * y}
     base |= {"query_yy": y * y}
     if pool is not None:
         p_x = np.where(defined & ~np.isnan(pool), pool, 0.0)
@@ -36,12 +36,12 @@ def system_base(values: Floats, there: Floats, weight: Floats, pool: Floats | No
     return base
 
 
-def pair_base(baseline: Floats, candidate: Floats, weight: Floats, kept: Floats) -> Columns:
-    """What is summed over the queries of a unit, for a pair of systems; `kept` is 0 where too little is judged."""
+def pair_base(baseline: Floats, candidate: Floats, weight: Floats, kept: Bools) -> Columns:
+    """What is summed over the queries of a unit, for a pair of systems; `kept` tells where enough is judged."""
     both = ~np.isnan(baseline) & ~np.isnan(candidate)
-    used = both & (kept > 0)
+    used = both & kept
     y, b = np.where(used, candidate - baseline, 0.0), np.where(used, baseline, 0.0)
-    x, w = used.astype(np.float64), weight[:, None]
+    x, w, both = _narrow(used).astype(np.float64), weight[:, None], _narrow(both)
     return {
         "rows": both.astype(np.float64),
         "y": y,
@@ -55,6 +55,12 @@ def pair_base(baseline: Floats, candidate: Floats, weight: Floats, kept: Floats)
         "absolute": np.abs(y),
         "query_yy": y * y,
     }
+
+
+def _narrow(mask: Bools) -> Bools:
+    """One column for all metrics where they agree, as metrics do that are defined for the same queries."""
+    first: Bools = mask[:, :1]
+    return first if (mask == first).all() else mask
 
 
 def summands(base: Mapping[str, Floats], *, clustered: bool) -> Columns:

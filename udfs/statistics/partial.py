@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from udfs.ragged import Floats, Ints
+from udfs.ragged import Bools, Floats, Ints
 from udfs.statistics.features import OF_PAIR, OF_SYSTEM, Columns, pair_base, spelled_out, summands, system_base
 from udfs.statistics.frame import QUERY, Frame, frame_of, paired, pool_columns
 from udfs.statistics.plan import Plan
@@ -23,6 +23,7 @@ from udfs.statistics.resample import Hashes, poisson_weights, signs
 
 Batches = Iterable[pa.RecordBatch]
 Key = tuple[int, int, str]  # subject (systems, then pairs), cut, value
+Layout = tuple[tuple[str, int], ...]  # names of columns side by side, and how many metrics each holds
 
 PARTIALS = pa.schema(
     [
@@ -36,7 +37,7 @@ PARTIALS = pa.schema(
     ]
 )
 PARTIALS_DDL = "route bigint, subject int, cut int, value string, sums array<double>, draws array<double>, rest binary"
-_QUERIES_PER_CHUNK = 4096  # keeps the columns of a chunk near the processor
+_QUERIES_PER_CHUNK = 2048  # keeps the columns of a chunk near the processor
 _ROUTES = 64
 _KEYS_PER_BATCH = 64
 
@@ -106,27 +107,22 @@ def collect(batches: Batches) -> tuple[Totals, list[pa.Table]]:
 
 def summed(frame: Frame, plan: Plan, totals: Totals) -> Totals:
     """`totals` with the queries of a frame added."""
-    running: dict[tuple[int, int], Sums] = {}
-    names: dict[int, list[str]] = {}
+    running: dict[tuple[int, int, Layout], Sums] = {}
     for part in frame.chunks(_QUERIES_PER_CHUNK):
         unit, bases, draws = frame.unit[part], _bases(frame, part, plan), _draws(frame.unit[part], plan)
-        columns = [] if plan.clustered else [summands(base, clustered=False) for base in bases]
-        stacked = [np.concatenate(list(made.values()), axis=1) for made in columns]
+        columns = [] if plan.clustered else [_side_by_side(summands(base, clustered=False)) for base in bases]
         for cut, codes in enumerate(frame.codes):
             cell, merged, drawn = codes[part], bases, draws
             if plan.clustered:
                 cell, merged, drawn = _by_unit(cell, unit, bases, draws)
-                columns = [summands(base, clustered=True) for base in merged]
-                stacked = [np.concatenate(list(made.values()), axis=1) for made in columns]
+                columns = [_side_by_side(summands(base, clustered=True)) for base in merged]
             member = _membership(cell, len(frame.cells[cut]))
             replicated = _replicated(cell, len(frame.cells[cut]), merged, drawn, plan)
-            for subject, made in enumerate(columns):
-                names[subject] = list(made)
-                found = Sums(np.asarray(member @ stacked[subject]), replicated[subject])
-                _into(running, (subject, cut), found)
-    for (subject, cut), whole in running.items():
-        layout = OF_SYSTEM if subject < len(plan.systems) else OF_PAIR
-        sums = _spelled(whole.sums, names[subject], layout, len(plan.metrics))
+            for subject, (layout, stacked) in enumerate(columns):
+                _into(running, (subject, cut, layout), Sums(np.asarray(member @ stacked), replicated[subject]))
+    for (subject, cut, layout), whole in running.items():
+        wanted = OF_SYSTEM if subject < len(plan.systems) else OF_PAIR
+        sums = _spelled(whole.sums, layout, wanted, len(plan.metrics))
         for at, value in enumerate(frame.cells[cut]):
             _into(totals, (subject, cut, value), Sums(sums[at], whole.draws[at]))
     return totals
@@ -145,6 +141,7 @@ def _bases(frame: Frame, part: slice, plan: Plan) -> list[Columns]:
     pools = pool_columns(plan)
     with_pool = [at for at in every if pools[at] >= 0]
     values = [frame.numbers(system, part, every) for system in range(len(plan.systems))]
+    kept = [_kept(frame, part, system, plan) for system in range(len(plan.systems))]
     weight = frame.weight[part]
     bases = []
     for system, mine in enumerate(values):
@@ -152,21 +149,19 @@ def _bases(frame: Frame, part: slice, plan: Plan) -> list[Columns]:
         if pool is not None:
             pool[:, with_pool] = frame.numbers(system, part, [pools[at] for at in with_pool])
         there = (frame.at[system, part] >= 0).astype(np.float64)
-        bases.append(system_base(mine, there, weight, pool))
+        bases.append(system_base(np.where(kept[system], mine, np.nan), there, weight, pool))
     for pair in plan.pairs:
         b, c = (plan.systems.index(name) for name in pair)
-        bases.append(pair_base(values[b], values[c], weight, _kept(frame, part, (b, c), plan)))
+        bases.append(pair_base(values[b], values[c], weight, kept[b] & kept[c]))
     return bases
 
 
-def _kept(frame: Frame, part: slice, both: tuple[int, int], plan: Plan) -> Floats:
-    """Per query and metric, 1 where enough of both systems' lists is judged."""
-    kept = np.ones((part.stop - part.start, len(plan.metrics)))
+def _kept(frame: Frame, part: slice, system: int, plan: Plan) -> Bools:
+    """Per query and metric, whether enough of the system's list is judged."""
+    kept = np.ones((part.stop - part.start, len(plan.metrics)), dtype=bool)
     for metric, name in enumerate(plan.judged):
         if name is not None:
-            column = [plan.numbers.index(name)]
-            share = np.stack([frame.numbers(system, part, column)[:, 0] for system in both])
-            kept[:, metric] = (share >= plan.min_judged).all(axis=0)
+            kept[:, metric] = frame.numbers(system, part, [plan.numbers.index(name)])[:, 0] >= plan.min_judged
     return kept
 
 
@@ -174,6 +169,13 @@ def _membership(cell: Ints, cells: int) -> Any:
     """A sparse matrix of 0 and 1, cells × rows: its product with columns sums them by cell."""
     rows = len(cell)
     return sparse.csc_matrix((np.ones(rows), cell, np.arange(rows + 1)), shape=(cells, rows))
+
+
+def _side_by_side(columns: Columns) -> tuple[Layout, Floats]:
+    """The columns in one array, row after row as the sums want them, and where each of them stands."""
+    layout = tuple((name, values.shape[1]) for name, values in columns.items())
+    stacked = np.empty((len(next(iter(columns.values()))), sum(width for _, width in layout)))
+    return layout, np.concatenate(list(columns.values()), axis=1, out=stacked)
 
 
 def _by_unit(
@@ -187,11 +189,13 @@ def _by_unit(
     return cell[starts], merged, [drawn[order[starts]] for drawn in draws]
 
 
-def _spelled(by_cell: Floats, names: list[str], layout: tuple[str, ...], metrics: int) -> Floats:
-    """Cells × (metrics × layout), flat, whatever was left out filled in."""
-    sums = dict(zip(names, np.split(by_cell, len(names), axis=1), strict=True))
+def _spelled(by_cell: Floats, layout: Layout, wanted: tuple[str, ...], metrics: int) -> Floats:
+    """Cells × (metrics × wanted), flat; what was left out or stood once for all metrics is filled in."""
+    borders = np.cumsum([width for _, width in layout])[:-1]
+    sums = dict(zip([name for name, _ in layout], np.split(by_cell, borders, axis=1), strict=True))
     shape = (len(by_cell), metrics)
-    return np.stack([spelled_out(name, sums, shape) for name in layout], axis=2).reshape(len(by_cell), -1)
+    every = [np.broadcast_to(spelled_out(name, sums, shape), shape) for name in wanted]
+    return np.stack(every, axis=2).reshape(len(by_cell), -1)
 
 
 def _draws(unit: Hashes, plan: Plan) -> list[Floats]:
@@ -208,7 +212,8 @@ def _replicated(cell: Ints, cells: int, bases: list[Columns], draws: list[Floats
     if plan.bootstrap or plan.randomisation:
         order = np.argsort(cell, kind="stable")
         borders = np.searchsorted(cell[order], np.arange(cells + 1))
-        both = np.concatenate([base[name] for base in bases for name in ("y", "x")], axis=1)[order]
+        wide = (len(cell), len(plan.metrics))
+        both = np.concatenate([np.broadcast_to(base[n], wide) for base in bases for n in ("y", "x")], axis=1)[order]
         delta = both[:, 2 * systems * len(plan.metrics) :].reshape(len(cell), -1, 2, len(plan.metrics))[:, :, 0]
         delta = delta.reshape(len(cell), -1)
         weights, flips = (drawn[order] for drawn in draws)

@@ -22,7 +22,7 @@ class Plan:
     segments: tuple[tuple[str, ...], ...] = ()  # beside everything
     pairs: tuple[tuple[str, str], ...] = ()  # baseline and candidate
     judged: tuple[str | None, ...] = ()  # per metric, the column that says how much of the list is judged
-    min_judged: float = 0.0  # a query is compared only where that column is at least this for both systems
+    min_judged: float = 0.0  # a query counts only where that column is at least this, in a comparison for both
     clustered: bool = False
     confidence: float = 0.95
     bootstrap: int = 0  # replicates; 0 for none
