@@ -45,7 +45,7 @@ class Manifest(BaseModel):
     gate: tuple[Mapping[str, Any], ...] = ()
     readings: tuple[Mapping[str, Any], ...] = ()
     labels: Mapping[str, Any] = {}  # how a log became labels: counts and verdicts
-    checks: Mapping[str, Any] = {}  # what the checks of the data found
+    checks: Mapping[str, Any] = {}  # what was found of the data: counts per table, what failed, and figures
 
 
 class TableRecord(BaseModel):
