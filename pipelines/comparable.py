@@ -16,8 +16,8 @@ _SETTINGS = ("labels", "labels_of", "earlier", "max_rejected")
 def incomparable(before: Manifest, after: Manifest) -> list[str]:
     """Each difference as a short phrase; empty where the runs can be compared as they are.
 
-    A log and its labels are expected to differ by date, so labels count as changed where the way of making them
-    did, or where people's judgments did.
+    What lies under another path for every date is expected to differ, a log as well as judgments. So labels count as
+    changed where the way of making them did, or where people's judgments come from elsewhere or were replaced.
     """
     found = _changed("convention", before.conventions, after.conventions)
     for key in _SETTINGS:
@@ -26,8 +26,14 @@ def incomparable(before: Manifest, after: Manifest) -> list[str]:
     kinds = [_source_of_labels(run) for run in (before, after)]
     if kinds[0] != kinds[1]:
         found.append(f"labels from {kinds[0]} → {kinds[1]}")
-    digests = [run.inputs.get("judgments", {}).get("digest") for run in (before, after)]
-    if digests[0] != digests[1] and None not in digests:
+    first, second = ((run.config.get("inputs") or {}).get("judgments") or {} for run in (before, after))
+    found += _changed("configuration", _named("inputs.judgments", first), _named("inputs.judgments", second))
+    judged = [run.inputs.get("judgments", {}) for run in (before, after)]
+    if (
+        all(judged)
+        and judged[0].get("places") == judged[1].get("places")
+        and judged[0]["digest"] != judged[1]["digest"]
+    ):
         found.append("other judgments")
     if before.code != after.code:
         found.append("another version of the code")

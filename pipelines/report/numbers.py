@@ -10,6 +10,7 @@ from pipelines.report.markup import Markup, cut, h
 from pipelines.report.table import Number, interval, table
 
 CHARTS = 24
+EVERY = "Every query with two values is counted, also where comparisons leave it out for too little of it is judged."
 SERIES = 8
 
 
@@ -38,7 +39,9 @@ def distribution(facts: Facts) -> Markup | None:
         h("p", f"{more} more systems and metrics are in the table query_metrics.", class_="quiet")
         if more > 0
         else None,
-        [h("h3", "Differences by query"), h("div", moved[:CHARTS], class_="plots")] if moved else None,
+        [h("h3", "Differences by query"), h("p", EVERY, class_="quiet"), h("div", moved[:CHARTS], class_="plots")]
+        if moved
+        else None,
         id="distribution",
     )
 

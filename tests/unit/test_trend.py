@@ -77,6 +77,10 @@ def test_runs_differ_by_conventions_labels_settings_and_code(tmp_path: Path) -> 
 
     assert told(dt="2026-11-09", config_hash="x", systems=("a",)) == []
     assert told(inputs=other) == ["other judgments"]
+    dated = {"judgments": dict(other["judgments"], places=["judgments/dt=2026-11-02"])}
+    assert told(inputs=dated) == []  # those of another date, under a path of their own
+    moved = dict(first.config) | {"inputs": {"judgments": {"path": "elsewhere"}}}
+    assert told(config=moved) == ["configuration inputs.judgments.path: not known → elsewhere"]
     assert told(inputs=behaviour) == ["labels from judgments → behaviour"]
     assert told(code="v2") == ["another version of the code"]
     assert told(config=config) == ["configuration labels.grade.scale: grades → lift"]
