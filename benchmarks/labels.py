@@ -50,6 +50,7 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--memory", default="3g")
     parser.add_argument("--depths", type=int, nargs="+", default=[10, 20], help="documents in every ranking")
+    parser.add_argument("--picture", type=Path, help="draw the means there, as SVG")
     given = parser.parse_args()
     settings = {"spark.driver.memory": given.memory, "spark.sql.shuffle.partitions": "8"}
     with session(Spark(master="local[2]", settings=settings), "assay benchmark labels") as spark:
@@ -58,7 +59,11 @@ def main() -> None:
             for seed in range(given.first_seed, given.first_seed + given.seeds)
         ]
     print(f"\nmean of {given.seeds} seeds, {given.pages:,} pages")
-    print(pd.concat(tables).groupby(level=[0, 1]).mean().round(4).to_string())
+    means = pd.concat(tables).groupby(level=[0, 1]).mean()
+    print(means.round(4).to_string())
+    if given.picture is not None:
+        title = f"NDCG@10 against production: {given.pages:,} pages of a simulated log, mean of {given.seeds} seeds"
+        given.picture.write_text(drawing(means.loc[max(given.depths)], title), encoding="utf-8")
 
 
 def run(spark: SparkSession, seed: int, pages: int, depths: Sequence[int]) -> pd.DataFrame:
@@ -149,6 +154,38 @@ def _compare(log: Simulation, labels: DataFrame, depth: int) -> pd.DataFrame:
             "queries kept": float(enough.sum()),
         }
     return pd.DataFrame(rows).T
+
+
+SHOWN = {
+    "true": ("#888", "true"),
+    "this rule": ("#1a7f4b", "Assay"),
+    "naive, unseen 0": ("#c0392b", "naive click rate"),
+}
+
+
+def drawing(means: pd.DataFrame, title: str) -> str:
+    """The differences from production: true, as Assay reads them, and as click rates do."""
+    values = means[list(SHOWN)]
+    reach = 1.1 * float(values.abs().to_numpy().max())
+    width, top, step = 640, 70, 40
+
+    def x(value: float) -> float:
+        return 350 + 250 * value / reach
+
+    lines = [f'<line x1="{x(0)}" x2="{x(0)}" y1="{top - 20}" y2="{top + step * len(values)}" stroke="#aaa"/>']
+    for place, (column, (colour, name)) in enumerate(SHOWN.items()):
+        lines.append(f'<circle cx="{20 + 120 * place}" cy="40" r="6" fill="{colour}"/>')
+        lines.append(f'<text x="{32 + 120 * place}" y="44">{name}</text>')
+        for row, value in enumerate(values[column]):
+            spot = f'cx="{x(value):.1f}" cy="{top + step * row + 10}"'
+            lines.append(f'<circle {spot} r="6" fill="{colour}"><title>{value:+.3f}</title></circle>')
+    lines += [f'<text x="20" y="{top + step * row + 14}">{name}</text>' for row, name in enumerate(values.index)]
+    lines += [f'<text x="{x(0) - 60}" y="{top + step * len(values) + 20}">worse</text>']
+    lines += [f'<text x="{x(0) + 20}" y="{top + step * len(values) + 20}">better than production</text>']
+    height = top + step * len(values) + 30
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif"'
+    first = [f'{head} font-size="13">', '<rect width="100%" height="100%" fill="#fff"/>']
+    return "\n".join([*first, f'<text x="20" y="20">{title}</text>', *lines, "</svg>\n"])
 
 
 def _gap(table: pd.DataFrame, system: str) -> float:
