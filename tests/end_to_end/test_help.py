@@ -89,7 +89,8 @@ def test_every_command_has_an_example_and_each_of_them_works(
     said = {part.partition("\n")[0]: part for part in done.stdout.split("$ ")[1:]}
 
     stages = [json.loads(line) for line in done.stderr.splitlines() if line.startswith('{"time"')]
-    assert [line["stage"] for line in stages if "stage" in line] == ["read", "check", "label", "score", "conclude"]
+    ran = [line["stage"] for line in stages if "stage" in line]
+    assert ran == ["read", "check", "inspect", "label", "score", "conclude", "inspect results"]
     assert next(line for line in stages if line.get("stage") == "score")["rows"] == 1800
     explained = said["assay explain --warehouse build/demo/warehouse --query q00007 --system neural --system bm25"]
     assert "× discount" in explained and "neural: ndcg@10 0." in explained and "; / IDCG" in explained
