@@ -56,7 +56,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         + f"warehouse: {folder}/warehouse\n"
         "segments: [device]\nchecks: off\ncompare: {baseline: null}\ngate: []\n"
         "tracking: {enabled: false}\n"
-        "spark: {master: 'local[2]', settings: {spark.sql.shuffle.partitions: 4, spark.driver.memory: 1g}}\n",
+        "spark: {master: 'local[2]', settings: {spark.sql.shuffle.partitions: 4, spark.driver.memory: 1g, "
+        "spark.driver.extraJavaOptions: '-XX:TieredStopAtLevel=1'}}\n",
         encoding="utf-8",
     )
     return folder
