@@ -11,11 +11,7 @@ from pipelines.config import Spark
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    settings = {
-        "spark.sql.shuffle.partitions": "3",
-        "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # small work: the second compiler does not pay
-    }
+    settings = {"spark.sql.shuffle.partitions": "3", "spark.driver.memory": "2g"}
     with session(Spark(master="local[2]", settings=settings), "assay tests") as made:
         yield made
 
