@@ -305,7 +305,7 @@ class Config(Section):
 
 
 JUDGED = "judged"
-MIN_JUDGED = 0.7  # the share at which comparisons on simulated logs of known truth came out right most often
+MIN_JUDGED = 0.7  # of a top k: below it, what is missing can outweigh what is known
 
 
 def _column(name: str, kind: str) -> None:

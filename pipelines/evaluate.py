@@ -60,9 +60,7 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
         stages.tables = attempt.tables
         with stages.stage("check"):
             checked = check(inputs, config)
-            if not checked.systems:
-                hint = "give rankings, or the column system of impressions"
-                raise InputError("there are no systems to evaluate: the log does not name them", hint=hint)
+            require_systems(checked)
             conventions = resolved(config.conventions, checked)
         facts = account(spark, inputs, checked, config, stages)
         with stages.stage("inspect"):
@@ -102,6 +100,13 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
             labels={} if made is None else made.facts,
         )
     return Outcome(manifest, found_done=False)
+
+
+def require_systems(checked: Checked) -> None:
+    """Stop where nothing says whose lists they are."""
+    if not checked.systems:
+        hint = "give rankings, or the column system of impressions"
+        raise InputError("there are no systems to evaluate: the log does not name them", hint=hint)
 
 
 def of_lists(config: Config) -> list[Spec]:

@@ -8,7 +8,7 @@ import ir_measures
 import numpy as np
 import pytest
 import pytrec_eval
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -44,8 +44,7 @@ seeds = st.integers(0, 2**32 - 1)
 def check_against_trec_eval(case: Case) -> None:
     # trec_eval crashes on a query all of whose grades are negative, and on an empty list.
     case.labels = {query: grades for query, grades in case.labels.items() if max(grades.values()) >= 0}
-    if not case.labels:
-        return
+    assume(case.labels)  # nothing would be compared: outside of hypothesis that is a failure
     measures = {"ndcg", "ndcg_cut", "map", "map_cut", "P", "recall", "success", "recip_rank", "Rprec", "bpref"}
     judge = pytrec_eval.RelevanceEvaluator(case.labels, measures | {"set_P", "set_recall", "set_F"})
     theirs = judge.evaluate({query: docs for query, docs in case.run.items() if docs})
