@@ -1,22 +1,23 @@
 """Score every system's lists against the labels, in one pass.
 
-Both sides are partitioned by query once; the join and the aggregations that follow stay within a
-partition. Documents travel as 64-bit hashes, which are only ever compared within one query.
+All that is known of a query, its lists, labels, weight, segments and decisions, is brought together by one
+shuffle and handed to Python as it stands: no join, no sorting of lists and no arrays in the JVM. Documents
+travel as 64-bit hashes, which are only ever compared within one query.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pipelines.order import order
 from schemas.outputs import QUERY_METRICS
 from schemas.table import Column as Declared
 from schemas.table import Table
-from udfs.arrow import CONSUMED, COUNTS, DECIDED, DESCRIBED, EARLIER, LABEL_DESCRIBED, LABELLED, RANKED, score_lists
+from udfs.arrow import Wanted, score_queries
 from udfs.conventions import Conventions
 from udfs.registry import POOL, Spec
 
@@ -60,69 +61,62 @@ def score(
     """
     needs = {need for spec in specs for need in spec.metric.needs}
     documents = _described(evidence.documents) if "documents" in needs and evidence.documents is not None else None
-    lists = _lists(rankings, documents, conventions)
-    joined = _asked(evidence, documents, systems, segments).join(
-        lists.hint("shuffle_hash"), ["query_id", "system"], "full"
-    )
-    if "earlier" in needs:
-        handed = lists.where(F.col("system") == F.lit(evidence.earlier))
-        joined = joined.join(
-            handed.select("query_id", *[F.col(n.removeprefix("earlier_")).alias(n) for n in EARLIER]),
-            "query_id",
-            "left",
-        )
+    parts = [_ranked(rankings, documents, systems), _labelled(evidence.labels, documents)]
+    if evidence.queries is not None:
+        parts.append(evidence.queries.select("query_id", F.struct("weight", *segments).alias("asked")))
     if "decisions" in needs and evidence.decisions is not None:
-        joined = joined.join(_decided(evidence.decisions), ["query_id", "system"], "full")
+        parts.append(_decided(evidence.decisions, systems))
+    together = reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
     table = query_metrics_table(segments, specs)
-    carried = ["system", "query_id", "weight", "tied", *segments]
-    rows = joined.select(
-        "system",
-        "query_id",
-        F.coalesce("weight", F.lit(1.0)).alias("weight"),
-        F.coalesce("tied", F.lit(0)).alias("tied"),
-        *segments,
-        *[_filled(name) for name in CONSUMED if name in joined.columns],
+    wanted = Wanted(
+        tuple(spec.name for spec in specs),
+        conventions,
+        tuple(systems),
+        tuple(table.names),
+        evidence.earlier if "earlier" in needs else None,
     )
-    numbers = [c.name for c in table.columns if c.type == "double" and c.name not in carried]
-    made = Table("scored", table.row, tuple(table[n] for n in (*carried, *COUNTS, *numbers)))
-    return rows.mapInArrow(score_lists([spec.name for spec in specs], conventions), made.struct()).select(*table.names)
+    # By a number, rows are sorted in a few passes without comparing any; that the rows of two queries with one
+    # hash come mixed does no harm.
+    rows = together.repartition("query_id").sortWithinPartitions(F.xxhash64("query_id"))
+    return rows.mapInArrow(score_queries(wanted), table.struct()).select(*table.names)
 
 
-def _lists(rankings: DataFrame, documents: DataFrame | None, conventions: Conventions) -> DataFrame:
-    """One row per list, its documents as arrays."""
+def _ranked(rankings: DataFrame, documents: DataFrame | None, systems: Sequence[str]) -> DataFrame:
+    """The rows of ranked lists; those of systems that nobody asked for are left out."""
     if documents is not None:
         rankings = rankings.join(documents, "doc_id", "left")
-    arrays = {"rank": F.col("rank"), "doc": F.xxhash64("doc_id")} | _descriptions(documents)
+    return rankings.where(F.col("system").isin(*systems)).select(
+        "query_id",
+        _number(systems),
+        F.xxhash64("doc_id").alias("doc"),
+        "doc_id",
+        "rank",
+        F.col("score").alias("value"),
+        *_descriptions(documents),
+    )
+
+
+def _labelled(labels: DataFrame, documents: DataFrame | None) -> DataFrame:
+    if documents is not None:
+        labels = labels.join(documents, "doc_id", "left")
+    return labels.select(
+        "query_id", F.xxhash64("doc_id").alias("doc"), F.col("grade").alias("value"), *_descriptions(documents)
+    )
+
+
+def _decided(decisions: DataFrame, systems: Sequence[str]) -> DataFrame:
+    """The decisions of the systems that were asked for."""
+    decided = F.struct("expert", "optimal_expert", "retrieved", "retrieval_needed").alias("decided")
+    return decisions.where(F.col("system").isin(*systems)).select("query_id", _number(systems), decided)
+
+
+def _number(systems: Sequence[str]) -> Column:
+    """The place of the system among `systems`."""
     return (
-        order(rankings, conventions)
-        .groupBy("query_id", "system")
-        .agg(
-            *[F.collect_list(value).alias(name) for name, value in arrays.items()],
-            F.count_if("tied").cast("int").alias("tied"),
-        )
+        (F.array_position(F.array(*[F.lit(system) for system in systems]), F.col("system")) - 1)
+        .cast("int")
+        .alias("system")
     )
-
-
-def _asked(
-    evidence: Evidence, documents: DataFrame | None, systems: Sequence[str], segments: Sequence[str]
-) -> DataFrame:
-    """One row per system and query that is labelled or listed: its weight, its segments and all its labels."""
-    labels = evidence.labels if documents is None else evidence.labels.join(documents, "doc_id", "left")
-    described = {f"label_{name}": value for name, value in _descriptions(documents).items()}
-    arrays = {"label": F.col("grade"), "label_doc": F.xxhash64("doc_id")} | {
-        name: value for name, value in described.items() if name in LABEL_DESCRIBED
-    }
-    labelled = (
-        labels.repartition("query_id")
-        .groupBy("query_id")
-        .agg(*[F.collect_list(value).alias(name) for name, value in arrays.items()])
-    )
-    every = F.explode(F.array(*[F.lit(system) for system in systems])).alias("system")
-    if evidence.queries is None:
-        return labelled.select("*", F.lit(1.0).alias("weight"), every)
-    # A query listed twice would be counted twice: one row each, and the same one whatever the order.
-    once = evidence.queries.groupBy("query_id").agg(F.min(F.struct("weight", *segments)).alias("of"))
-    return labelled.join(once.select("query_id", "of.*"), "query_id", "full").select("*", every)
 
 
 def _described(documents: DataFrame) -> DataFrame:
@@ -134,34 +128,10 @@ def _described(documents: DataFrame) -> DataFrame:
     )
 
 
-def _descriptions(documents: DataFrame | None) -> dict[str, Column]:
-    """What is told of a document, with nothing left null, since arrays are collected without nulls."""
+def _descriptions(documents: DataFrame | None) -> list[Column]:
+    """What is told of a document: its category as a number of 63 bits, −1 where it has none, and its popularity."""
     if documents is None:
-        return {}
-    return {"category": _code("category"), "popularity": F.coalesce("popularity", F.lit(float("nan")))}
-
-
-def _decided(decisions: DataFrame) -> DataFrame:
-    """One row per system and query: its decisions as numbers, −1 or NaN where none is known."""
-    columns = {name.removeprefix("decided_"): name for name in DECIDED}
-    once = decisions.groupBy("query_id", "system").agg(F.min(F.struct(*columns)).alias("of"))
-    coded = [
-        (_code(f"of.{name}") if name.endswith("expert") else F.col(f"of.{name}").cast("int").cast("double")).alias(made)
-        for name, made in columns.items()
-    ]
-    return once.select("query_id", "system", *coded)
-
-
-def _code(name: str) -> Column:
-    """A text as a number of 63 bits, −1 where there is none."""
-    return F.when(F.col(name).isNotNull(), F.shiftrightunsigned(F.xxhash64(name), 1)).otherwise(F.lit(-1))
-
-
-def _filled(name: str) -> Column:
-    """A column of which a full join may have left nulls, with nothing in their place."""
-    if name in DECIDED:
-        return (
-            F.coalesce(name, F.lit(-1 if DECIDED[name] == "bigint" else float("nan"))).cast(DECIDED[name]).alias(name)
-        )
-    kinds = RANKED | LABELLED | DESCRIBED | LABEL_DESCRIBED | EARLIER
-    return F.coalesce(name, F.array().cast(kinds[name])).alias(name)
+        return []
+    category = F.when(F.col("category").isNotNull(), F.shiftrightunsigned(F.xxhash64("category"), 1))
+    popularity = F.coalesce("popularity", F.lit(float("nan")))
+    return [F.coalesce(category, F.lit(-1)).alias("category"), popularity.alias("popularity")]

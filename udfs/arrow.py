@@ -1,126 +1,125 @@
-"""Carry the metric kernels to Spark: a function for `DataFrame.mapInArrow`.
+"""Carry the metrics to Spark: a function for `DataFrame.mapInArrow`.
 
-It takes one row per ranked list, with documents and labels as arrays, and answers one row per list with
-a column per metric. Nothing in here is called once per query.
+It takes the rows of rankings, labels, queries and decisions as one stream in which those of a query stand
+together, cuts that between queries into tables bounded in memory, and scores these as any other tables. So
+Spark has to bring rows together and nothing else, and both paths share all that follows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from udfs.block import Block
+from udfs.collect import DESCRIBED, collect
 from udfs.conventions import Conventions
-from udfs.lists import assemble
-from udfs.match import best_labels, match
-from udfs.ragged import Floats, Ints, Ragged
 from udfs.registry import Spec, parse_all
-from udfs.score import pools, score, score_pairs
+from udfs.scored import scored
+from udfs.tables import Source
 
-# The columns that the function consumes, with their types; those for `documents`, `decisions` and
-# `earlier` are there when a metric needs them. A document is a 64-bit hash, a missing category −1.
-RANKED = {"rank": "array<int>", "doc": "array<bigint>"}
-LABELLED = {"label": "array<double>", "label_doc": "array<bigint>"}
-DESCRIBED = {"category": "array<bigint>", "popularity": "array<double>"}
-LABEL_DESCRIBED = {"label_category": "array<bigint>"}
-EARLIER = {"earlier_rank": "array<int>", "earlier_doc": "array<bigint>"}
-DECIDED = {
-    "decided_expert": "bigint",
-    "decided_optimal_expert": "bigint",
-    "decided_retrieved": "double",
-    "decided_retrieval_needed": "double",
-}
-CONSUMED = RANKED | LABELLED | DESCRIBED | LABEL_DESCRIBED | EARLIER | DECIDED
-COUNTS = ("retrieved", "duplicates", "labelled", "relevant", "judged")
-ROWS_PER_BLOCK = 1 << 18  # bounds the memory of a Python worker; one longer list makes a block of its own
+# A row of the stream that has `doc`, the 64-bit hash of a document, comes from a ranked list if it has a `system`
+# (its place among the names of systems), and else from the labels; `value` is its score or its grade. `doc_id`
+# is looked at where documents are tied. A row that has `asked` holds what is known of a query, one that has
+# `decided` what a system decided for it.
+ROWS_AT_ONCE = 1 << 18  # bounds the memory of a Python worker; a query with more rows makes a table of its own
 
 Batches = Iterable[pa.RecordBatch]
-Values = npt.NDArray[np.generic]
 
 
-def score_lists(metrics: Sequence[str], conventions: Conventions) -> Callable[[Batches], Batches]:
-    """The function that scores lists by `metrics`: the columns in `CONSUMED` become counts and metrics."""
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be made of the rows of queries."""
+
+    metrics: tuple[str, ...]
+    conventions: Conventions
+    systems: tuple[str, ...]
+    columns: tuple[str, ...]
+    earlier: str | None = None  # the system whose lists an earlier stage hands over
+
+
+def score_queries(wanted: Wanted) -> Callable[[Batches], Batches]:
+    """The function from the rows of queries to one row per system and query."""
 
     def run(batches: Batches) -> Batches:
-        specs = parse_all(metrics)  # parsed where it runs: a kernel is code, and stays out of the closure
-        for batch in batches:
-            lengths = [np.diff(_offsets(batch, name)) for name in ("rank", "label")]
-            for part in Ragged.of_lengths(np.sum(lengths, axis=0)).slices(ROWS_PER_BLOCK):
-                yield _scored(batch.slice(part.start, part.stop - part.start), specs, conventions)
+        specs = parse_all(wanted.metrics)  # parsed where it runs: a kernel is code, and stays out of the closure
+        for table in whole_queries(batches):
+            yield _scored(table, specs, wanted)
 
     return run
 
 
-def _scored(batch: pa.RecordBatch, specs: Sequence[Spec], conventions: Conventions) -> pa.RecordBatch:
-    block, duplicates, earlier = _blocks(batch)
-    counts: dict[str, Ints] = {
-        "retrieved": block.ranked.lengths,
-        "duplicates": duplicates,
-        "labelled": block.labelled.lengths,
-        "relevant": block.relevant(conventions.rel),
-        "judged": block.ranked.counts(block.judged),
-    }
-    values = score(block, [spec for spec in specs if spec.metric.scope == "list"], conventions)
-    if earlier is not None:
-        values |= score_pairs(block, earlier, [s for s in specs if s.metric.scope == "pair"], conventions)
-    carried = {name: batch.column(name) for name in batch.schema.names if name not in CONSUMED}
-    counted = {name: pa.array(counts[name].astype(np.int32)) for name in COUNTS}
+def whole_queries(batches: Batches, rows: int = ROWS_AT_ONCE) -> Iterator[pa.Table]:
+    """The stream as tables of about `rows` rows that end where a query does."""
+    held: list[pa.RecordBatch] = []
+    count, enough = 0, rows
+    for batch in batches:
+        held.append(batch)
+        count += batch.num_rows
+        if count < enough:
+            continue
+        table = pa.Table.from_batches(held)
+        border = _last_border(table["query_id"])
+        if border:
+            yield table.slice(0, border)
+        held, count = table.slice(border).to_batches(), count - border
+        enough = max(rows, 2 * count)  # doubled, so that a query of many rows is not looked through at every batch
+    if count:
+        yield pa.Table.from_batches(held)
+
+
+def _last_border(query: pa.ChunkedArray) -> int:
+    """Where the last query of the column begins."""
+    others = np.flatnonzero(pc.not_equal(query, query[-1]).to_numpy())
+    return int(others[-1]) + 1 if len(others) else 0
+
+
+def _scored(table: pa.Table, specs: Sequence[Spec], wanted: Wanted) -> pa.RecordBatch:
+    present = set(table.schema.names)
+    shown, of_system = table["doc"].is_valid(), table["system"].is_valid()
+    order = ("rank", "score") if wanted.conventions.order == "rank" else ("score",)
+    described = [name for name in DESCRIBED if name in present]
+    ranked = _rows(table, pc.and_(shown, of_system), "query_id", "system", "doc", "doc_id", *order, *described)
+    labels = _rows(table, pc.and_not(shown, of_system), "query_id", "doc", "grade", *described)
+    asked = _facts(table, "query_id", "asked") if "asked" in present else None
+    decided = _facts(table, "query_id", "system", "decided") if "decided" in present else None
+    collected = collect(
+        Source(ranked, "rankings"),
+        Source(labels, "labels"),
+        queries=None if asked is None else Source(asked, "queries"),
+        decisions=None if decided is None else Source(decided, "decisions"),
+        systems=pa.array(wanted.systems, pa.string()),
+        conventions=wanted.conventions,
+    )
+    earlier = None if wanted.earlier is None else wanted.systems.index(wanted.earlier)
+    made = scored(collected, specs, wanted.conventions, earlier=earlier, pooled=True)
+    made["query_id"] = made["query_id"].cast(pa.string())
+    if asked is not None:
+        row = collected.listed[collected.query]
+        listed = asked.take(pa.array(row, mask=row < 0)).combine_chunks()
+        made = {name: pa.concat_arrays(listed[name].chunks) for name in listed.schema.names} | made
     # Spark takes the columns of a batch by their order, so it must be that of the contract.
-    ordered = {spec.key: values[spec.key] for spec in specs} | pools(block, specs, conventions)
-    scored = {name: pa.array(numbers, from_pandas=True) for name, numbers in ordered.items()}
-    return pa.RecordBatch.from_pydict(carried | counted | scored)
+    return pa.RecordBatch.from_pydict({name: made[name] for name in wanted.columns})
 
 
-def _blocks(batch: pa.RecordBatch) -> tuple[Block, Ints, Block | None]:
-    """The lists of a batch, how many duplicates each had, and the lists of the earlier stage if there are any."""
-    names = set(batch.schema.names)
-    labelled = Ragged(_offsets(batch, "label"))
-    label, label_doc = _floats(batch, "label"), _ints(batch, "label_doc")
-    keep = best_labels(labelled, label_doc, label)
-    label_data = {"category": _ints(batch, "label_category")[keep]} if "label_category" in names else {}
-    labelled, label, label_doc = labelled.keep(keep), label[keep], label_doc[keep]
-
-    def assembled(rank: str, doc: str, row_data: dict[str, Values], list_data: dict[str, Values]) -> tuple[Block, Ints]:
-        lists, docs = Ragged(_offsets(batch, rank)), _ints(batch, doc)
-        grade = match(lists, docs, labelled, label_doc, label)
-        return assemble(
-            lists,
-            _ints(batch, rank),
-            docs,
-            grade,
-            labelled,
-            label,
-            row_data=row_data,
-            label_data=label_data,
-            list_data=list_data,
-        )
-
-    row_data = {name: _flat(batch, name) for name in DESCRIBED if name in names}
-    decided = {
-        n.removeprefix("decided_"): batch.column(n).to_numpy(zero_copy_only=False) for n in DECIDED if n in names
-    }
-    block, duplicates = assembled("rank", "doc", row_data, decided)
-    earlier = assembled("earlier_rank", "earlier_doc", {}, {})[0] if "earlier_rank" in names else None
-    return block, duplicates, earlier
+def _rows(table: pa.Table, chosen: pa.ChunkedArray, *columns: str) -> pa.Table:
+    """The chosen rows of the stream under the names of the table that they came from."""
+    picked = {name: table["value" if name in ("score", "grade") else name] for name in columns}
+    return pa.table(picked).filter(chosen)
 
 
-def _offsets(batch: pa.RecordBatch, name: str) -> Ints:
-    offsets: Ints = batch.column(name).offsets.to_numpy().astype(np.int64)
-    start: int = offsets[0]
-    return offsets - start
+def _facts(table: pa.Table, *columns: str) -> pa.Table:
+    """The rows that hold facts, the fields of the last column, and what they are about.
 
-
-def _flat(batch: pa.RecordBatch, name: str) -> Values:
-    values: Values = batch.column(name).flatten().to_numpy(zero_copy_only=False)
-    return values
-
-
-def _ints(batch: pa.RecordBatch, name: str) -> Ints:
-    return _flat(batch, name).astype(np.int64)
-
-
-def _floats(batch: pa.RecordBatch, name: str) -> Floats:
-    return _flat(batch, name).astype(np.float64)
+    Where two rows are about the same, the later one counts: so that this does not hang on the order in which
+    they came, the smallest stands last.
+    """
+    rows = table.select(columns).filter(table[columns[-1]].is_valid())
+    told = rows[columns[-1]]
+    fields = dict(zip([field.name for field in told.type], told.flatten(), strict=True))
+    facts = pa.table({name: rows[name] for name in columns[:-1]} | fields)
+    if len(facts.group_by(columns[:-1]).aggregate([])) == len(facts):
+        return facts
+    return facts.sort_by([(name, "descending") for name in facts.schema.names])

@@ -35,12 +35,13 @@ def evaluate_pairs(
     specs, conventions = parse_all(metrics), conventions or Conventions()
     source = Source(rankings, "rankings")
     judged = _no_labels() if labels is None else Source(labels, "labels")
-    collected = collect(source, judged, conventions=conventions, aligned=True)
-    one, two = _lists(collected, first), _lists(collected, second)
-    together = collected.lists.lengths[one] + collected.lists.lengths[two]
+    collected = collect(source, judged, conventions=conventions).checked(conventions)
+    systems = [_number(collected, system) for system in (first, second)]
+    query = np.arange(len(collected.queries))
+    rows = np.bincount(collected.query, weights=collected.lists.lengths, minlength=len(query))
     parts: dict[str, list[Floats]] = {spec.key: [np.zeros(0)] for spec in specs}
-    for part in Ragged.of_lengths(together).slices(ROWS_PER_BLOCK):
-        blocks = [collected.block(slice(s.start + part.start, s.start + part.stop))[0] for s in (one, two)]
+    for part in Ragged.of_lengths(rows).slices(ROWS_PER_BLOCK):
+        blocks = [collected.of(system, query[part]) for system in systems]
         for key, values in score_pairs(blocks[0], blocks[1], specs, conventions).items():
             parts[key].append(values)
     columns = {key: pa.array(np.concatenate(values), from_pandas=True) for key, values in parts.items()}
@@ -60,13 +61,12 @@ def evaluate_systems(
         if spec.metric.scope != "system":
             raise ConfigurationError(f"{spec.name} is not a metric of a whole system", hint="use evaluate")
     source, catalogue = Source(rankings, "rankings"), Source(documents, "documents")
-    collected = collect(source, _no_labels(), documents=catalogue, conventions=conventions or Conventions())
+    conventions = conventions or Conventions()
+    collected = collect(source, _no_labels(), documents=catalogue, conventions=conventions).checked(conventions)
     size = len(catalogue.ids("doc_id"))
     shown = [np.zeros((len(collected.systems), size), dtype=np.bool_) for _ in specs]
-    system = collected.system
-    for block, _ in collected.blocks():
-        owner, place = system[: block.size][block.ranked.owner], block.row_data["catalogue"].astype(np.int64)
-        system = system[block.size :]
+    for part, block, _ in collected.blocks():
+        owner, place = collected.system[part][block.ranked.owner], block.row_data["catalogue"].astype(np.int64)
         for spec, seen in zip(specs, shown, strict=True):
             rows = block.within(spec.k) & (place >= 0)
             seen[owner[rows], place[rows]] = True
@@ -79,10 +79,8 @@ def _no_labels() -> Source:
     return Source(pa.table({"query_id": text, "doc_id": text, "grade": pa.array([], pa.float64())}), "labels")
 
 
-def _lists(collected: Collected, system: str) -> slice:
-    """Where the lists of a system stand."""
-    names = collected.systems.to_pylist()
+def _number(collected: Collected, system: str) -> int:
+    names: list[str] = collected.systems.to_pylist()
     if system not in names:
         raise ConfigurationError(f"rankings has no system {system!r}", hint=did_you_mean(system, names))
-    size = len(collected.queries)
-    return slice(names.index(system) * size, (names.index(system) + 1) * size)
+    return names.index(system)

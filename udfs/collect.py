@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from udfs.tables import Source, by_code_point, encode, identify
 
 LookUp = Callable[[Ints], Array]
 
+DESCRIBED = ("category", "popularity")  # of a document; the category as a number, −1 where it has none
 ROWS_PER_BLOCK = 1 << 17  # bounds the memory, and keeps what the metrics share in the processor's cache
 
 
@@ -37,6 +38,7 @@ class Collected:
 
     systems: pa.Array
     queries: pa.Array
+    index: Ints  # per system and query, the number of its list; −1 where there is none
     system: Ints  # per list
     query: Ints  # per list
     lists: Ragged
@@ -45,31 +47,46 @@ class Collected:
     tied: Ints  # per list
     list_data: dict[str, Array]
     labels: Labels
+    listed: Ints  # per query, its last row in the table of queries; −1 where that has none
 
-    def blocks(self) -> Iterator[tuple[Block, Ints]]:
-        """The lists as blocks bounded in memory, each with the number of duplicates per list."""
+    def checked(self, conventions: Conventions) -> Collected:
+        """This, unless lists have ties and the conventions allow none."""
+        if conventions.ties == "error" and self.tied.any():
+            raise DataQualityError(_example(self, self.tied, "documents at the same place"))
+        return self
+
+    def blocks(self) -> Iterator[tuple[slice, Block, Ints]]:
+        """The lists as blocks bounded in memory, each with which lists it holds and their numbers of duplicates."""
         labelled = self.labels.queries.lengths[self.query]
         for part in Ragged.of_lengths(self.lists.lengths + labelled).slices(ROWS_PER_BLOCK):
-            yield self.block(part)
+            rows = slice(self.lists.offsets[part.start], self.lists.offsets[part.stop])
+            lists = Ragged(self.lists.offsets[part.start : part.stop + 1] - rows.start)
+            decided = {name: values[part] for name, values in self.list_data.items()}
+            yield part, *self._assembled(lists, rows, self.query[part], decided)
 
-    def block(self, part: slice) -> tuple[Block, Ints]:
-        """Consecutive lists as a block, and the number of duplicates in each."""
-        rows = slice(self.lists.offsets[part.start], self.lists.offsets[part.stop])
-        lists = Ragged(self.lists.offsets[part.start : part.stop + 1] - rows.start)
-        query, doc = self.query[part], self.doc[rows]
+    def of(self, system: int, query: Ints) -> Block:
+        """The lists of a system for these queries as a block, one for each, empty where there is none."""
+        wanted = self.index[system, query]
+        lists = Ragged.of_lengths(np.where(wanted < 0, 0, self.lists.lengths[wanted]))
+        rows = np.repeat(self.lists.offsets[wanted], lists.lengths) + lists.place - 1
+        return self._assembled(lists, rows, query, {})[0]
+
+    def _assembled(
+        self, lists: Ragged, rows: slice | Ints, query: Ints, list_data: dict[str, Array]
+    ) -> tuple[Block, Ints]:
+        doc = self.doc[rows]
         labelled = Ragged.of_lengths(self.labels.queries.lengths[query])
         at = np.repeat(self.labels.queries.offsets[query], labelled.lengths) + labelled.place - 1
         label_doc, label = self.labels.doc[at], self.labels.grade[at]
         return assemble(
             lists,
-            lists.place,
             doc,
             match(lists, doc, labelled, label_doc, label),
             labelled,
             label,
             row_data={name: values[rows] for name, values in self.row_data.items()},
             label_data={name: values[at] for name, values in self.labels.data.items()},
-            list_data={name: values[part] for name, values in self.list_data.items()},
+            list_data=list_data,
         )
 
 
@@ -80,86 +97,105 @@ def collect(
     queries: Source | None = None,
     documents: Source | None = None,
     decisions: Source | None = None,
+    systems: pa.Array | None = None,
     conventions: Conventions,
-    aligned: bool = False,
 ) -> Collected:
     """Read the tables. Every system gets a list, empty at need, for every query that is labelled or listed.
 
-    With `aligned`, it gets one for every query there is: list i of each system then belongs to query i.
+    Where `systems` names them all, the tables come prepared: `system` holds a place among the names, `doc` beside
+    `doc_id` a number for the document, and what is known of documents stands in their rows.
     """
     others = [source for source in (queries, decisions) if source]
     (query, label_query, *asked), query_ids = encode(*[s.ids("query_id") for s in (rankings, labels, *others)])
-    doc_ids = [source.ids("doc_id") for source in (rankings, labels, documents) if source]
-    doc, label_doc, *known = identify(*doc_ids)
+    prepared = systems is not None
+    ids = "doc" if prepared else "doc_id"
+    doc, label_doc, *known = identify(*[source.ids(ids) for source in (rankings, labels, documents) if source])
     described = _described(documents, known[0]) if documents else {}
     named = [source for source in (rankings, decisions) if source]
-    if rankings.has("system"):
+    if systems is not None:
+        system, *deciding = (source.column("system").to_numpy().astype(np.int64) for source in named)
+    elif rankings.has("system"):
         (system, *deciding), systems = encode(*[s.ids("system") for s in named])
     else:
         system, *deciding = (np.zeros(len(codes), dtype=np.int64) for codes in (query, *asked[-1:]))
         systems = pa.array(["system"], pa.large_string())
 
-    read = _labels(label_query, label_doc, labels.numbers("grade"), len(query_ids), described)
-    present = np.full((len(systems), len(query_ids)), aligned)
-    present[:, np.flatnonzero(read.queries.lengths)] = True
+    beside = DESCRIBED if prepared else ()
+    read = _labels(label_query, label_doc, labels, len(query_ids), described, beside)
+    listed = np.full(len(query_ids), -1)
     if queries:
-        present[:, asked[0]] = True
+        listed[asked[0]] = np.arange(len(asked[0]))
+    present = np.tile((read.queries.lengths > 0) | (listed >= 0), (len(systems), 1))
     present[system, query] = True
     if decisions:
         present[deciding[0], asked[-1]] = True
-    list_of = np.cumsum(present.ravel()) - 1
+    index = np.where(present, np.cumsum(present).reshape(present.shape) - 1, -1)
     list_system, list_query = np.nonzero(present)
 
-    owner = list_of[system * len(query_ids) + query]
-    order, tied = _order(rankings, owner, doc_ids[0], conventions)
-    doc = doc if order is None else doc[order]
+    owner = index[system, query]
     lists = Ragged.of_lengths(np.bincount(owner, minlength=len(list_query)))
-    list_data: dict[str, Array] = {"weight": _weights(queries, asked, len(query_ids))[list_query]}
+    order, tied = _order(rankings, owner, lists, conventions)
+    list_data: dict[str, Array] = {"weight": _weights(queries, listed)[list_query]}
     if decisions:
-        list_data |= _decided(decisions, list_of[deciding[0] * len(query_ids) + asked[-1]], len(list_query))
-    collected = Collected(
+        list_data |= _decided(decisions, index[deciding[0], asked[-1]], len(list_query))
+    doc = doc if order is None else doc[order]
+    stated = _columns(rankings, beside)
+    row_data = stated if order is None else {name: values[order] for name, values in stated.items()}
+    return Collected(
         systems,
         query_ids,
+        index,
         list_system,
         list_query,
         lists,
         doc,
-        {name: look_up(doc) for name, look_up in described.items()},
+        row_data | {name: look_up(doc) for name, look_up in described.items()},
         np.zeros(lists.size, dtype=np.int64) if tied is None else lists.counts(tied),
         list_data,
         read,
+        listed,
     )
-    if conventions.ties == "error" and collected.tied.any():
-        raise DataQualityError(_example(collected, collected.tied, "documents at the same place"))
-    return collected
 
 
-def _labels(query: Ints, doc: Ints, grade: Floats, queries: int, described: Mapping[str, LookUp]) -> Labels:
+def _labels(
+    query: Ints, doc: Ints, labels: Source, queries: int, described: Mapping[str, LookUp], beside: Sequence[str]
+) -> Labels:
     """The labels query by query; an empty grade is no label, and of two for a document the higher counts."""
+    grade, data = labels.numbers("grade"), _columns(labels, beside)
     if np.isinf(grade).any():
         raise InputError("labels.grade is infinite in some rows", hint="grades are finite numbers")
+
+    def pick(rows: Bools | Ints) -> None:
+        nonlocal query, doc, grade, data
+        query, doc, grade = query[rows], doc[rows], grade[rows]
+        data = {name: values[rows] for name, values in data.items()}
+
     if np.isnan(grade).any():
-        kept = ~np.isnan(grade)
-        query, doc, grade = query[kept], doc[kept], grade[kept]
+        pick(~np.isnan(grade))
     if (query[1:] < query[:-1]).any():
-        order = np.argsort(query, kind="stable")
-        query, doc, grade = query[order], doc[order], grade[order]
+        pick(np.argsort(query, kind="stable"))
     lists = Ragged.of_lengths(np.bincount(query, minlength=queries))
     best = best_labels(lists, doc, grade)
     if not best.all():
-        lists, doc, grade = lists.keep(best), doc[best], grade[best]
-    return Labels(lists, doc, grade, {name: look_up(doc) for name, look_up in described.items()})
+        lists = lists.keep(best)
+        pick(best)
+    return Labels(lists, doc, grade, data | {name: look_up(doc) for name, look_up in described.items()})
 
 
-def _order(
-    rankings: Source, owner: Ints, doc_ids: pa.ChunkedArray, conventions: Conventions
-) -> tuple[Ints | None, Bools | None]:
+def _columns(source: Source, names: Sequence[str]) -> dict[str, Array]:
+    return {name: source.column(name).to_numpy() for name in names if source.has(name)}
+
+
+def _order(rankings: Source, owner: Ints, lists: Ragged, conventions: Conventions) -> tuple[Ints | None, Bools | None]:
     """The rows list by list, best first, None if they are so already; and which are tied with the one before."""
     keys = _keys(rankings, conventions)
     if _ascending(owner, keys):
         return None, None
+    order = _by_place(owner, lists, keys[0])
+    if order is not None:
+        return order, None
     if len(keys) == 1 and (owner[1:] >= owner[:-1]).all():
-        order = Ragged.of_lengths(np.bincount(owner)).argsort(keys[0])
+        order = lists.argsort(keys[0])
     else:
         order = np.lexsort((*reversed(keys), owner))
     tied = np.zeros(len(owner), dtype=np.bool_)
@@ -169,9 +205,20 @@ def _order(
     # Only documents that are tied need their ids compared; sorting all ids would cost more than the rest.
     involved = np.flatnonzero(tied | np.append(tied[1:], False))
     run = np.cumsum(~tied)[involved]
-    place = by_code_point(doc_ids.take(pa.array(order[involved])))
+    place = by_code_point(rankings.ids("doc_id").take(pa.array(order[involved])))
     order[involved] = order[involved][np.lexsort((place if conventions.ties == "doc_id_asc" else -place, run))]
     return order, tied
+
+
+def _by_place(owner: Ints, lists: Ragged, key: Floats) -> Ints | None:
+    """The rows list by list where each list's keys are just 0..n-1 or 1..n, and so need no sorting; else None."""
+    with np.errstate(invalid="ignore"):
+        place = key - key.min()
+    if (place >= lists.lengths[owner]).any() or (place != np.floor(place)).any():
+        return None
+    order = np.full(lists.rows, -1)
+    order[lists.offsets[owner] + place.astype(np.int64)] = np.arange(lists.rows)
+    return order if (order >= 0).all() else None
 
 
 def _keys(rankings: Source, conventions: Conventions) -> list[Floats]:
@@ -192,7 +239,8 @@ def _keys(rankings: Source, conventions: Conventions) -> list[Floats]:
     missing = np.logical_and.reduce([np.isnan(key) for key in keys])
     if missing.any():
         raise InputError(f"rankings has {missing.sum()} rows with neither rank nor score", hint="fill or drop them")
-    return [np.where(np.isnan(key), np.inf, key) if np.isnan(key).any() else key for key in keys]
+    empty = [np.isnan(key) for key in keys]
+    return [np.where(gap, np.inf, key) for key, gap in zip(keys, empty, strict=True) if not gap.all()] or keys
 
 
 def _ascending(owner: Ints, keys: list[Floats]) -> bool:
@@ -205,11 +253,11 @@ def _ascending(owner: Ints, keys: list[Floats]) -> bool:
     return bool(after.all())
 
 
-def _weights(queries: Source | None, asked: list[Ints], size: int) -> Floats:
-    weight = np.ones(size)
-    if queries and queries.has("weight"):
-        weight[asked[0]] = np.nan_to_num(queries.numbers("weight"), nan=1.0)
-    return weight
+def _weights(queries: Source | None, listed: Ints) -> Floats:
+    if queries is None or not queries.has("weight"):
+        return np.ones(len(listed))
+    weight = np.append(np.nan_to_num(queries.numbers("weight"), nan=1.0), 1.0)  # the last is for those not listed
+    return weight[listed]
 
 
 def _described(documents: Source, doc: Ints) -> dict[str, LookUp]:

@@ -70,7 +70,6 @@ class Evaluator:
         doc = np.array([codes.setdefault(id_, len(codes)) for id_ in ids], dtype=np.int64)
         block, duplicates = assemble(
             Ragged.of_lengths([len(ids)]),
-            np.arange(1, len(ids) + 1),
             doc,
             np.array([grades.get(id_, np.nan) for id_ in ids], dtype=np.float64),
             Ragged.of_lengths([len(grades)]),
@@ -119,9 +118,10 @@ def evaluate(
     `queries` query_id and weight; `documents` doc_id, category and popularity; `decisions` what the metrics of
     decisions read. Systems and queries come in the order in which they first appear.
     """
-    import pyarrow as pa
+    import pyarrow.compute as pc
 
     from udfs.collect import collect
+    from udfs.scored import scored
     from udfs.tables import Source, table_like
 
     specs = parse_all(metrics)
@@ -134,43 +134,15 @@ def evaluate(
         documents=None if documents is None else Source(documents, "documents"),
         decisions=None if decisions is None else Source(decisions, "decisions"),
         conventions=conventions,
-    )
+    ).checked(conventions)
     top = collected.labels.grade.max(initial=0.0)
     if conventions.max_grade is None and top > 0:
         conventions = conventions.model_copy(update={"max_grade": float(top)})
 
-    parts: list[dict[str, Any]] = []
-    for block, duplicates in collected.blocks():
-        counts = {
-            "retrieved": block.ranked.lengths,
-            "duplicates": duplicates,
-            "labelled": block.labelled.lengths,
-            "relevant": block.relevant(conventions.rel),
-            "judged": block.ranked.counts(block.judged),
-        }
-        parts.append(counts | score(block, specs, conventions))
-    if conventions.duplicates == "error" and any(part["duplicates"].any() for part in parts):
+    columns = scored(collected, specs, conventions)
+    if conventions.duplicates == "error" and pc.any(pc.greater(columns["duplicates"], 0)).as_py():
         raise DataQualityError("the same document stands in a list twice", hint="duplicates: best keeps the best place")
-
-    def joined(name: str, kind: Any) -> pa.Array:
-        return pa.array(np.concatenate([part[name] for part in parts] or [np.zeros(0)]), kind, from_pandas=True)
-
-    whole = pa.int32()
-    return table_like(  # type: ignore[no-any-return]
-        source,
-        {
-            "system": collected.systems.take(pa.array(collected.system)),
-            "query_id": collected.queries.take(pa.array(collected.query)),
-            "weight": pa.array(collected.list_data["weight"]),
-            "retrieved": joined("retrieved", whole),
-            "duplicates": joined("duplicates", whole),
-            "tied": pa.array(collected.tied, whole),
-            "labelled": joined("labelled", whole),
-            "relevant": joined("relevant", whole),
-            "judged": joined("judged", whole),
-            **{spec.key: joined(spec.key, pa.float64()) for spec in specs},
-        },
-    )
+    return table_like(source, columns)  # type: ignore[no-any-return]
 
 
 def _get(item: Any, names: Sequence[str]) -> Any:

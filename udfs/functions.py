@@ -107,7 +107,7 @@ def _block(ranked: pa.Array, labels: pa.Array) -> Block:
     grade = grades.to_numpy(zero_copy_only=False).astype(np.float64)
     held = ~np.isnan(grade)  # a label of null is none
     labelled, label_doc, grade = labelled.keep(held), label_doc[held], grade[held]
-    block, _ = assemble(lists, lists.place, doc, match(lists, doc, labelled, label_doc, grade), labelled, grade)
+    block, _ = assemble(lists, doc, match(lists, doc, labelled, label_doc, grade), labelled, grade)
     return block
 
 

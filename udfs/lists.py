@@ -1,4 +1,4 @@
-"""From the rows of ranked lists, in any order, to a `Block`: ranks closed up, duplicates taken out."""
+"""From the rows of ranked lists to a `Block`: a document that stands in a list again is taken out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from udfs.ragged import Bools, Floats, Ints, Ragged
 
 def assemble(
     lists: Ragged,
-    rank: Ints,
     doc: Ints,
     grade: Floats,
     labelled: Ragged,
@@ -25,32 +24,20 @@ def assemble(
 ) -> tuple[Block, Ints]:
     """The block of these lists, and per list how many of its documents had stood in it before.
 
-    `rank` orders each list and must not repeat within one; `doc` identifies a document within its list
-    and is kept as `row_data["doc"]`. A document that comes again is dropped at its later place, and what
-    stands below moves up.
+    Each list comes best first. `doc` identifies a document within its list and is kept as `row_data["doc"]`.
+    A document that comes again is dropped at its later place, and what stands below moves up.
     """
-    rows = _by_rank(lists, rank)
-    again = _repeated(lists, doc[rows])
+    carried: dict[str, Array] = {"doc": doc, **(row_data or {})}
+    again = _repeated(lists, doc)
     duplicates = lists.counts(again)
     if duplicates.any():
-        rows, lists = rows[~again], lists.keep(~again)
-    carried = {name: values[rows] for name, values in {"doc": doc, **(row_data or {})}.items()}
-    return Block(lists, grade[rows], labelled, labels, carried, label_data or {}, list_data or {}), duplicates
-
-
-def _by_rank(lists: Ragged, rank: Ints) -> Ints:
-    """The rows in order of list and rank; without sorting where each list's ranks are just 1..n."""
-    target = lists.offsets[lists.owner] + rank - 1
-    if lists.rows and rank.min() >= 1 and (rank <= lists.lengths[lists.owner]).all():
-        rows = np.full(lists.rows, -1, dtype=np.int64)
-        rows[target] = np.arange(lists.rows)
-        if (rows >= 0).all():
-            return rows
-    return np.lexsort((rank, lists.owner))
+        lists, grade = lists.keep(~again), grade[~again]
+        carried = {name: values[~again] for name, values in carried.items()}
+    return Block(lists, grade, labelled, labels, carried, label_data or {}, list_data or {}), duplicates
 
 
 def _repeated(lists: Ragged, doc: Ints) -> Bools:
-    """Per row in rank order, whether the document stands in the same list at an earlier row."""
+    """Per row, whether the document stands in the same list at an earlier row."""
     # One sort of (list, document) mixed into 64 bits clears nearly every block; the exact test, which
     # sorts by two keys, is for those where two mixed values are equal.
     mixed = np.sort(keys(lists, doc))

@@ -25,7 +25,6 @@ def block_of(ranked: Sequence[Sequence[float | None]], labels: Sequence[Sequence
     flat = [np.nan if grade is None else grade for grades in ranked for grade in grades]
     block, _ = assemble(
         lists,
-        lists.place,
         np.arange(lists.rows),
         np.array(flat, dtype=np.float64),
         Ragged.of_lengths([len(grades) for grades in labels]),

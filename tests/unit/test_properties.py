@@ -6,6 +6,7 @@ import itertools
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -13,8 +14,7 @@ from hypothesis import strategies as st
 from tests.unit.cases import block_of, random_case, value
 from udfs.block import Block
 from udfs.conventions import Conventions
-from udfs.lists import assemble
-from udfs.ragged import Ragged
+from udfs.evaluator import evaluate
 from udfs.registry import Spec, metrics, parse, parse_all
 from udfs.score import score
 
@@ -141,19 +141,28 @@ def rich(ranked: list[list[float | None]], labels: list[list[float]], part: slic
     return Block(block.ranked, block.grade, block.labelled, block.labels, row_data, {"category": tag % 4 - 1})
 
 
-@given(st.integers(0, 2**32 - 1))
-def test_the_order_of_the_rows_changes_no_bit(seed: int) -> None:
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0, 1, 5]), st.booleans())
+def test_the_order_of_the_rows_changes_no_bit(seed: int, first: int, gaps: bool) -> None:
     rng = np.random.default_rng(seed)
-    length = int(rng.integers(1, 30))
-    doc = rng.integers(0, 20, length)
-    grade = np.where(doc % 3 == 0, np.nan, doc % 4).astype(np.float64)
-    labelled, labels = Ragged.of_lengths([4]), np.array([0.0, 1.0, 2.0, 3.0])
-    lists = Ragged.of_lengths([length])
-    shuffled = rng.permutation(length)
-    rank = np.arange(1, length + 1)
-    straight, _ = assemble(lists, rank, doc, grade, labelled, labels)
-    mixed, _ = assemble(lists, rank[shuffled], doc[shuffled], grade[shuffled], labelled, labels)
-    np.testing.assert_array_equal(straight.grade, mixed.grade)
+    lengths = rng.integers(1, 30, 6)
+    ranks = [first + (np.sort(rng.integers(0, 40, n)) if gaps else np.arange(n)) for n in lengths]
+    rankings = pa.table(
+        {
+            "system": [f"s{n % 2}" for n, size in enumerate(lengths) for _ in range(size)],
+            "query_id": [f"q{n // 2}" for n, size in enumerate(lengths) for _ in range(size)],
+            "doc_id": rng.integers(0, 20, lengths.sum()).astype(str),
+            "rank": np.concatenate(ranks),
+        }
+    )
+    doc = np.arange(20).astype(str)
+    labels = pa.table(
+        {"query_id": np.repeat(["q0", "q1", "q2"], 20), "doc_id": np.tile(doc, 3), "grade": np.tile(np.arange(4.0), 15)}
+    )
+    names = ["ndcg@10", "map", "rbp", "mrr(rel=3)"]
+    keys = [("system", "ascending"), ("query_id", "ascending")]
+    straight = evaluate(rankings, labels, names).sort_by(keys)
+    mixed = evaluate(rankings.take(pa.array(rng.permutation(len(rankings)))), labels, names).sort_by(keys)
+    assert straight.equals(mixed)
 
 
 def test_one_large_list_is_scored_like_any_other() -> None:

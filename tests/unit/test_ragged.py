@@ -29,13 +29,12 @@ def test_slices_cover_every_list_once_and_keep_to_the_limit(sizes: list[int], li
         assert sum(sizes[part]) <= limit or part.stop - part.start == 1
 
 
-def test_ranks_are_closed_up_and_a_document_that_comes_again_is_dropped() -> None:
+def test_a_document_that_comes_again_is_dropped_at_its_later_place() -> None:
     lists = Ragged.of_lengths([4, 2])
-    rank = np.array([7, 1, 3, 9, 2, 1])
-    doc = np.array([5, 8, 8, 6, 8, 5])
-    grade = np.array([0.5, 1.0, 1.0, np.nan, 3.0, 2.0])
+    doc = np.array([8, 8, 5, 6, 5, 8])
+    grade = np.array([1.0, 1.0, 0.5, np.nan, 2.0, 3.0])
     none = Ragged.of_lengths([0, 0])
-    block, duplicates = assemble(lists, rank, doc, grade, none, np.empty(0))
+    block, duplicates = assemble(lists, doc, grade, none, np.empty(0))
     assert duplicates.tolist() == [1, 0]
     assert block.ranked.lengths.tolist() == [3, 2]
     assert block.row_data["doc"].tolist() == [8, 5, 6, 5, 8]

@@ -31,7 +31,6 @@ def listed(rankings: list[str], grades: dict[str, float], category: dict[str, in
     kinds = category or {}
     block, _ = assemble(
         ragged,
-        ragged.place,
         np.array([ord(letter) for letter in letters], dtype=np.int64),
         np.array([grades.get(letter, np.nan) for letter in letters], dtype=np.float64),
         Ragged.of_lengths([len(grades)] * len(rankings)),
