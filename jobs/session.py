@@ -34,6 +34,10 @@ WANTED = {
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
     # Arrays are collected in a hash table; the default would sort after 128 keys.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
+    # Rows on their way to Python make a batch by their number alone. With a limit in bytes, Spark adds up the
+    # sizes of all columns after every row, which takes as long as all the rest; no row of ours is large.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
     "spark.ui.showConsoleProgress": "false",
 }
 LOCAL = {

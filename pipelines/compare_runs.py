@@ -65,7 +65,7 @@ def compare_runs(
     columns = ["query_id", "system", *plan.numbers]
     theirs = tables[1].select("query_id", "weight", *plan.columns)
     paired = reduce(DataFrame.unionByName, [table.select(*columns) for table in named]).join(theirs, "query_id")
-    both = estimate(paired, plan=replace(plan, pairs=((BEFORE, AFTER),)))
+    both = estimate(paired, plan=replace(plan, pairs=((BEFORE, AFTER),)), scattered=True)
     compared = compare(both, family=keys, correction="holm", confidence=how.confidence)
     rows = [row.asDict() for row in compared.where("queries > 0").collect()]
     return RunComparison(rows, splits(averages[0], averages[1], keys, plan.segments))

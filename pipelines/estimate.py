@@ -16,8 +16,7 @@ from udfs.statistics.frame import QUERY, UNIT
 from udfs.statistics.partial import PARTIALS_DDL, merge_partials, partial_sums
 from udfs.statistics.plan import Plan
 
-# Partials are few, however many queries there are: the usual hundreds of partitions would cost more to start,
-# and under a cache Spark does not make them fewer by itself.
+# Partials are few, however many queries there are: the usual hundreds of partitions would cost more to start.
 MERGERS = 4
 
 
@@ -58,19 +57,23 @@ def pairs_of(config: Config, systems: Sequence[str]) -> tuple[tuple[str, str], .
     return tuple(pair for pair in every if config.compare.pairs == "all" or pair[0] == baseline)
 
 
-def estimate(query_metrics: DataFrame, *, plan: Plan, cluster: str | None = None) -> DataFrame:
+def estimate(query_metrics: DataFrame, *, plan: Plan, cluster: str | None = None, scattered: bool = False) -> DataFrame:
     """One row per system or pair, segment, value and metric; see `udfs.statistics.finish` for its columns.
 
-    Rows of one query mostly lie together as they were scored, and are summed where they lie. With a cluster
-    they are brought together first: a cluster is one observation.
+    Rows of one query mostly lie together as they were scored, and are summed where they lie. Where they are
+    `scattered`, as when systems were scored apart, they are brought together first; and with a cluster those of a
+    cluster, which is one observation.
     """
     query = F.xxhash64("query_id")
     keys = [query.alias(QUERY)]
     if cluster:  # a query without a value of it is a cluster of its own: xxhash64 of null would put all in one
         keys.append(F.when(F.col(cluster).isNull(), query).otherwise(F.xxhash64(cluster)).alias(UNIT))
     rows = query_metrics.select(*keys, "system", "weight", *plan.columns, *plan.numbers)
-    if cluster:
-        rows = rows.repartition(UNIT)
-    partials = rows.mapInArrow(partial_sums(plan, whole=cluster is not None), PARTIALS_DDL)
+    whole = cluster is not None or scattered
+    if whole:
+        rows = rows.repartition(UNIT if cluster else QUERY)
+    partials = rows.mapInArrow(partial_sums(plan, whole=whole), PARTIALS_DDL)
+    if not plan.bootstrap and not plan.randomisation:  # then partials are small, and one task adds them up
+        return partials.repartition(1).mapInArrow(finish(plan), ESTIMATES_DDL)
     merged = partials.repartition(MERGERS, "route").mapInArrow(merge_partials(plan), PARTIALS_DDL)
     return merged.repartition(MERGERS, "cut", "value").mapInArrow(finish(plan), ESTIMATES_DDL)

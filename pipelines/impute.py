@@ -67,7 +67,7 @@ def with_label_errors(
         percentiles=False,
         randomisation=0,
     )
-    redrawn = estimate(reduce(DataFrame.unionByName, scored), plan=wide).where("baseline IS NOT NULL")
+    redrawn = estimate(reduce(DataFrame.unionByName, scored), plan=wide, scattered=True).where("baseline IS NOT NULL")
     plain = [F.substring_index(F.col(name), "\0", -1).alias(name) for name in ("baseline", "candidate")]
     between = redrawn.select(*plain, *_KEY[2:], "delta").groupBy(*_KEY).agg(F.var_samp("delta").alias("between"))
     joined = estimates.join(F.broadcast(between), _KEY, "left").select(*estimates.columns, "between")

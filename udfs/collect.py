@@ -129,8 +129,9 @@ def collect(
     present[system, query] = True
     if decisions:
         present[deciding[0], asked[-1]] = True
-    index = np.where(present, np.cumsum(present).reshape(present.shape) - 1, -1)
-    list_system, list_query = np.nonzero(present)
+    list_query, list_system = np.nonzero(present.T)  # query by query, as the rows of large tables mostly come
+    index = np.full(present.shape, -1)
+    index[list_system, list_query] = np.arange(len(list_query))
 
     owner = index[system, query]
     lists = Ragged.of_lengths(np.bincount(owner, minlength=len(list_query)))

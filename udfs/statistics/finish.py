@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from udfs.ragged import Floats
 from udfs.statistics.features import OF_PAIR, OF_SYSTEM
-from udfs.statistics.partial import Batches, Key, Totals, collect
+from udfs.statistics.partial import Batches, Key, Totals, merged
 from udfs.statistics.plan import BETWEEN, EVERYTHING, Plan
 from udfs.statistics.power import detectable
 from udfs.statistics.ratio import SUMS, Estimate, ratio
@@ -31,13 +31,13 @@ ESTIMATES_DDL = ", ".join(
 
 
 def finish(plan: Plan) -> Callable[[Batches], Batches]:
-    """The function that turns partials, all of a key together, into estimates.
+    """The function that turns partials, all of a key together, into estimates; left-over rows if all are.
 
     A row without a baseline is about the one system that `candidate` names.
     """
 
     def run(batches: Batches) -> Batches:
-        totals, _ = collect(batches)
+        totals = merged(batches, plan)
         systems = [key for key in totals if key[0] < len(plan.systems)]
         pairs = [key for key in totals if key[0] >= len(plan.systems)]
         if systems:

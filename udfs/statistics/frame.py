@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +22,9 @@ QUERY, UNIT = "_query", "_unit"
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """Rows sorted by unit and query; `at[s, q]` is the row of system s for query q, −1 where it has none."""
+    """Queries, those of a unit together; `at[s, q]` is the row of system s for query q, −1 where it has none."""
 
-    values: Floats  # rows × numbers of the plan
+    values: tuple[Floats, ...]  # per number of the plan, one of each row
     weight: Floats  # per query
     unit: Hashes  # per query
     at: Ints
@@ -47,7 +48,7 @@ class Frame:
     def numbers(self, system: int, part: slice, columns: list[int]) -> Floats:
         """The chosen numbers of one system for some queries; NaN where it has no row."""
         rows = self.at[system, part]
-        found = self.values[np.maximum(rows, 0)][:, columns]
+        found = np.stack([self.values[column][rows] for column in columns], axis=1)
         found[rows < 0] = np.nan
         return found
 
@@ -56,25 +57,33 @@ def frame_of(table: pa.Table, plan: Plan) -> Frame:
     """The frame of these rows. A query that a system has twice counts once, with its last row."""
     query = _numbers(table, QUERY).view(np.uint64)
     unit = _numbers(table, UNIT).view(np.uint64) if plan.clustered else query
-    order = np.lexsort((query, unit)) if plan.clustered else np.argsort(query, kind="stable")
+    order = _together(query, unit)
     query, unit = query[order], unit[order]
     first = np.concatenate(([True], (query[1:] != query[:-1]) | (unit[1:] != unit[:-1])))
     owner, starts = np.cumsum(first) - 1, np.flatnonzero(first)
     at = np.full((len(plan.systems), len(starts)), -1, dtype=np.int64)
     system, names = _coded(table["system"])
     place = np.array([plan.systems.index(name) for name in names], dtype=np.int64)
-    at[place[system[order]], owner] = np.arange(len(order))
-    values = np.stack([_floats(table, name) for name in plan.numbers], axis=1)[order]
+    at[place[system[order]], owner] = order
     columns = {name: _coded(table[name]) for name in plan.columns}
     cut = [_cells([columns[name] for name in names], order[starts]) for names in plan.cuts]
     return Frame(
-        values,
-        _floats(table, "weight")[order][starts],
+        tuple(_floats(table, name) for name in plan.numbers),
+        _floats(table, "weight")[order[starts]],
         unit[starts],
         at,
         tuple(codes for codes, _ in cut),
         tuple(cells for _, cells in cut),
     )
+
+
+def _together(query: Hashes, unit: Hashes) -> Ints:
+    """The rows in an order in which those of a unit, and in it of a query, stand together; as they come if they do."""
+    if unit is query:
+        heads = query[np.concatenate(([True], query[1:] != query[:-1]))]
+        if len(np.unique(heads)) == len(heads):
+            return np.arange(len(query))
+    return np.lexsort((query, unit))
 
 
 def pool_columns(plan: Plan) -> list[int]:
@@ -97,8 +106,12 @@ def _cells(columns: list[tuple[Ints, list[str]]], rows: Ints) -> tuple[Ints, lis
     codes = np.zeros(len(rows), dtype=np.int64)
     for column, names in columns:
         codes = codes * len(names) + column[rows]
-    seen, inverse = np.unique(codes, return_inverse=True)
     every = [names for _, names in columns]
+    if prod(map(len, every)) <= len(codes):  # then counting is quicker than sorting
+        there = np.bincount(codes, minlength=1) > 0
+        seen, inverse = np.flatnonzero(there), (np.cumsum(there) - 1)[codes]
+    else:
+        seen, inverse = np.unique(codes, return_inverse=True)
     if len(every) == 1:
         return inverse, [every[0][code] for code in seen]
     spelled = list(product(*every))  # in the order in which the codes count

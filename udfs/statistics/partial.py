@@ -6,7 +6,7 @@ as it is, by query, and is summed after one small shuffle. So the large table is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -31,15 +31,22 @@ PARTIALS = pa.schema(
         ("subject", pa.int32()),
         ("cut", pa.int32()),
         ("value", pa.string()),
-        ("sums", pa.list_(pa.float64())),  # metrics × sums, flat
-        ("draws", pa.list_(pa.float64())),  # metrics × replicates, one kind of draw after the other, flat
+        ("sums", pa.list_(pa.float64())),  # metrics × sums, flat; empty but in the first row of a key
+        ("draws", pa.list_(pa.float64())),  # metrics × replicates, one kind of draw after the other, flat; or a piece
+        ("at", pa.int32()),  # where the piece begins
         ("rest", pa.binary()),  # rows whose query is not complete here, as an Arrow stream
     ]
 )
-PARTIALS_DDL = "route bigint, subject int, cut int, value string, sums array<double>, draws array<double>, rest binary"
+PARTIALS_DDL = (
+    "route bigint, subject int, cut int, value string, sums array<double>, draws array<double>, at int, rest binary"
+)
+# Batches are bounded by their number of rows, so that no row may be large: numbers, and rows, in one of them.
+_PIECE = 8192
+_ROWS_PER_REST = 128
+_ROWS_PER_PIECE = 1 << 16
 _QUERIES_PER_CHUNK = 2048  # keeps the columns of a chunk near the processor
 _ROUTES = 64
-_KEYS_PER_BATCH = 64
+_ROWS_PER_BATCH = 64
 
 
 @dataclass
@@ -55,6 +62,7 @@ class Sums:
 
 
 Totals = dict[Key, Sums]
+Place = tuple[int, int, Layout]  # subject, cut, and how the sums are laid out
 K = TypeVar("K")
 
 
@@ -62,36 +70,61 @@ def partial_sums(plan: Plan, *, whole: bool) -> Callable[[Batches], Batches]:
     """The function that turns rows into partials; `whole` promises that no unit lies in two partitions."""
 
     def run(batches: Batches) -> Batches:
-        held = [batch for batch in batches if batch.num_rows]
-        if not held:
-            return
-        table = pa.Table.from_batches(held)
-        if not whole and plan.pairs:
-            here = paired(table, plan)
-            if not here.all():
-                yield from _rest(table.filter(pa.array(~here)))
-                table = table.filter(pa.array(here))
-        if table.num_rows:
-            yield from emit(summed(frame_of(table, plan), plan, {}))
-
-    return run
-
-
-def merge_partials(plan: Plan) -> Callable[[Batches], Batches]:
-    """The function that adds partials up by key, and sums the rows that had been left over."""
-
-    def run(batches: Batches) -> Batches:
-        totals, rest = collect(batches)
-        if rest:
-            summed(frame_of(pa.concat_tables(rest), plan), plan, totals)
+        totals: Totals = {}
+        apart: list[pa.Table] = []  # rows of queries that a piece did not have whole
+        for table in _pieces(batches, None if whole else _ROWS_PER_PIECE):
+            here, elsewhere = (table, None) if whole or not plan.pairs else _split(table, plan)
+            if elsewhere is not None:
+                apart.append(elsewhere)
+            if here.num_rows:
+                summed(frame_of(here, plan), plan, totals)
+        if apart:
+            here, elsewhere = _split(pa.concat_tables(apart), plan)
+            if here.num_rows:
+                summed(frame_of(here, plan), plan, totals)
+            if elsewhere is not None:
+                yield from _rest(elsewhere)
         yield from emit(totals)
 
     return run
 
 
+def _pieces(batches: Batches, rows: int | None) -> Iterator[pa.Table]:
+    """The batches as tables of about `rows` rows, or as one: what is computed from a small one stays in the cache."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if rows is not None and sum(map(len, held)) >= rows:
+            yield pa.Table.from_batches(held)
+            held = []
+    if any(map(len, held)):
+        yield pa.Table.from_batches(held)
+
+
+def _split(table: pa.Table, plan: Plan) -> tuple[pa.Table, pa.Table | None]:
+    """The rows of queries for which every system is here, and the others."""
+    here = paired(table, plan)
+    if here.all():
+        return table, None
+    return table.filter(pa.array(here)), table.filter(pa.array(~here))
+
+
+def merge_partials(plan: Plan) -> Callable[[Batches], Batches]:
+    """The function that adds partials up by key, and sums the rows that had been left over."""
+    return lambda batches: emit(merged(batches, plan))
+
+
+def merged(batches: Batches, plan: Plan) -> Totals:
+    """The totals of these partials by key, and of the rows among them."""
+    totals, rest = collect(batches)
+    if rest:
+        summed(frame_of(pa.concat_tables(rest), plan), plan, totals)
+    return totals
+
+
 def collect(batches: Batches) -> tuple[Totals, list[pa.Table]]:
     """The totals of these partials by key, and the rows among them that are still to be summed."""
-    totals: Totals = {}
+    pieces: dict[tuple[Key, int], Sums] = {}
     rest: list[pa.Table] = []
     for batch in batches:
         for row in range(batch.num_rows):
@@ -101,31 +134,56 @@ def collect(batches: Batches) -> tuple[Totals, list[pa.Table]]:
                 continue
             key = (batch["subject"][row].as_py(), batch["cut"][row].as_py(), batch["value"][row].as_py())
             sums, draws = (batch[name][row].values.to_numpy() for name in ("sums", "draws"))
-            _into(totals, key, Sums(sums, draws))
-    return totals, rest
+            _into(pieces, (key, batch["at"][row].as_py()), Sums(sums, draws))
+    return _whole(pieces), rest
+
+
+def _whole(pieces: Mapping[tuple[Key, int], Sums]) -> Totals:
+    """The totals of each key from its pieces, whatever the order in which they came."""
+    found: dict[Key, list[Sums]] = {}
+    for key, at in sorted(pieces):
+        found.setdefault(key, []).append(pieces[key, at])
+    return {
+        key: Sums(of_key[0].sums, np.concatenate([piece.draws for piece in of_key])) for key, of_key in found.items()
+    }
 
 
 def summed(frame: Frame, plan: Plan, totals: Totals) -> Totals:
     """`totals` with the queries of a frame added."""
-    running: dict[tuple[int, int, Layout], Sums] = {}
+    running: dict[Place, Sums] = {}
     for part in frame.chunks(_QUERIES_PER_CHUNK):
-        unit, bases, draws = frame.unit[part], _bases(frame, part, plan), _draws(frame.unit[part], plan)
-        columns = [] if plan.clustered else [_side_by_side(summands(base, clustered=False)) for base in bases]
-        for cut, codes in enumerate(frame.codes):
-            cell, merged, drawn = codes[part], bases, draws
-            if plan.clustered:
-                cell, merged, drawn = _by_unit(cell, unit, bases, draws)
-                columns = [_side_by_side(summands(base, clustered=True)) for base in merged]
-            member = _membership(cell, len(frame.cells[cut]))
-            replicated = _replicated(cell, len(frame.cells[cut]), merged, drawn, plan)
-            for subject, (layout, stacked) in enumerate(columns):
-                _into(running, (subject, cut, layout), Sums(np.asarray(member @ stacked), replicated[subject]))
+        for place, sums in (_by_unit if plan.clustered else _by_query)(frame, part, plan):
+            _into(running, place, sums)
     for (subject, cut, layout), whole in running.items():
         wanted = OF_SYSTEM if subject < len(plan.systems) else OF_PAIR
-        sums = _spelled(whole.sums, layout, wanted, len(plan.metrics))
+        sums_of = _spelled(whole.sums, layout, wanted, len(plan.metrics))
         for at, value in enumerate(frame.cells[cut]):
-            _into(totals, (subject, cut, value), Sums(sums[at], whole.draws[at]))
+            _into(totals, (subject, cut, value), Sums(sums_of[at], whole.draws[at]))
     return totals
+
+
+def _by_query(frame: Frame, part: slice, plan: Plan) -> Iterator[tuple[Place, Sums]]:
+    """The sums of some queries by cell, where every query is a unit: all cuts in one go."""
+    bases, draws = _bases(frame, part, plan), _draws(frame.unit[part], plan)
+    codes, cells = [codes[part] for codes in frame.codes], [len(names) for names in frame.cells]
+    member, borders = _membership(codes, cells), np.cumsum(cells)[:-1]
+    replicated = [_replicated(cell, size, bases, draws, plan) for cell, size in zip(codes, cells, strict=True)]
+    for subject, base in enumerate(bases):
+        layout, stacked = _side_by_side(summands(base, clustered=False))
+        for cut, sums in enumerate(np.split(member @ stacked, borders)):
+            yield (subject, cut, layout), Sums(sums, replicated[cut][subject])
+
+
+def _by_unit(frame: Frame, part: slice, plan: Plan) -> Iterator[tuple[Place, Sums]]:
+    """The sums of some queries by cell, where a unit holds several: which they are differs from cut to cut."""
+    bases, draws = _bases(frame, part, plan), _draws(frame.unit[part], plan)
+    for cut, codes in enumerate(frame.codes):
+        cell, merged, drawn = _merged(codes[part], frame.unit[part], bases, draws)
+        size = len(frame.cells[cut])
+        member, replicated = _membership([cell], [size]), _replicated(cell, size, merged, drawn, plan)
+        for subject, base in enumerate(merged):
+            layout, stacked = _side_by_side(summands(base, clustered=True))
+            yield (subject, cut, layout), Sums(member @ stacked, replicated[subject])
 
 
 def _into(totals: dict[K, Sums], key: K, found: Sums) -> None:
@@ -165,10 +223,13 @@ def _kept(frame: Frame, part: slice, system: int, plan: Plan) -> Bools:
     return kept
 
 
-def _membership(cell: Ints, cells: int) -> Any:
-    """A sparse matrix of 0 and 1, cells × rows: its product with columns sums them by cell."""
-    rows = len(cell)
-    return sparse.csc_matrix((np.ones(rows), cell, np.arange(rows + 1)), shape=(cells, rows))
+def _membership(codes: list[Ints], cells: list[int]) -> Any:
+    """A sparse matrix of 0 and 1, the cells of all cuts × rows: its product with columns sums them by cell."""
+    rows = len(codes[0])
+    starts = np.concatenate(([0], np.cumsum(cells)))
+    places = np.stack(codes, axis=1) + starts[:-1]
+    pointers = np.arange(0, places.size + 1, len(codes))
+    return sparse.csc_matrix((np.ones(places.size), places.ravel(), pointers), shape=(starts[-1], rows))
 
 
 def _side_by_side(columns: Columns) -> tuple[Layout, Floats]:
@@ -178,7 +239,7 @@ def _side_by_side(columns: Columns) -> tuple[Layout, Floats]:
     return layout, np.concatenate(list(columns.values()), axis=1, out=stacked)
 
 
-def _by_unit(
+def _merged(
     cell: Ints, unit: Hashes, bases: list[Columns], draws: list[Floats]
 ) -> tuple[Ints, list[Columns], list[Floats]]:
     """Rows of the same unit in the same cell as one, their columns added; they share their draws already."""
@@ -228,17 +289,18 @@ def _replicated(cell: Ints, cells: int, bases: list[Columns], draws: list[Floats
 
 def emit(totals: Totals) -> Batches:
     """Totals as partials, some at a time."""
-    keys = list(totals)
-    for start in range(0, len(keys), _KEYS_PER_BATCH):
-        some = keys[start : start + _KEYS_PER_BATCH]
-        subject, cut, value = zip(*some, strict=True)
+    rows = [(key, at) for key, whole in totals.items() for at in range(0, max(len(whole.draws), 1), _PIECE)]
+    for start in range(0, len(rows), _ROWS_PER_BATCH):
+        some = rows[start : start + _ROWS_PER_BATCH]
+        subject, cut, value = zip(*[key for key, _ in some], strict=True)
         columns = [
-            pa.array([_route(key[1], key[2]) for key in some], pa.int64()),
+            pa.array([_route(key[1], key[2]) for key, _ in some], pa.int64()),
             pa.array(subject, pa.int32()),
             pa.array(cut, pa.int32()),
             pa.array(value, pa.string()),
-            _lists([totals[key].sums for key in some]),
-            _lists([totals[key].draws for key in some]),
+            _lists([totals[key].sums if at == 0 else np.zeros(0) for key, at in some]),
+            _lists([totals[key].draws[at : at + _PIECE] for key, at in some]),
+            pa.array([at for _, at in some], pa.int32()),
             pa.nulls(len(some), pa.binary()),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=PARTIALS)
@@ -257,9 +319,14 @@ def _rest(table: pa.Table) -> Batches:
     """Rows to be summed elsewhere: those of one query take one route."""
     routes = pc.bit_wise_and(table[QUERY], _ROUTES - 1)
     for route in pc.unique(routes).to_pylist():
-        rows = table.filter(pc.equal(routes, route))
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, rows.schema) as stream:
-            stream.write_table(rows)
-        row = {"route": route, "rest": sink.getvalue().to_pybytes()}
-        yield pa.RecordBatch.from_pylist([{name: row.get(name) for name in PARTIALS.names}], schema=PARTIALS)
+        batches = table.filter(pc.equal(routes, route)).combine_chunks().to_batches(max_chunksize=_ROWS_PER_REST)
+        rows = [{"route": route, "rest": _packed(batch)} for batch in batches]
+        yield pa.RecordBatch.from_pylist([dict.fromkeys(PARTIALS.names) | row for row in rows], schema=PARTIALS)
+
+
+def _packed(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
