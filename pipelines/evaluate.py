@@ -135,6 +135,7 @@ def scorer(
             segments=config.query_columns,
             specs=of_lists(config),
             conventions=conventions,
+            rows=sum(count.kept for count in checked.counts.values()),
         )
 
     return scored

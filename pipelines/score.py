@@ -1,8 +1,8 @@
 """Score every system's lists against the labels, in one pass.
 
 All that is known of a query, its lists, labels, weight, segments and decisions, is brought together by one
-shuffle and handed to Python as it stands: no join, no sorting of lists and no arrays in the JVM. Documents
-travel as 64-bit hashes, which are only ever compared within one query.
+shuffle and handed to Python as it stands: no join, no sorting and no arrays in the JVM. Documents travel as
+64-bit hashes, which are only ever compared within one query.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import ceil
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -17,9 +18,12 @@ from pyspark.sql import functions as F
 from schemas.outputs import QUERY_METRICS
 from schemas.table import Column as Declared
 from schemas.table import Table
-from udfs.arrow import Wanted, score_queries
+from udfs.arrow import DECIDED, Wanted, score_queries
 from udfs.conventions import Conventions
 from udfs.registry import POOL, Spec
+
+
+ROWS_PER_PARTITION = 2_000_000  # what a Python worker holds at once, in about half a gigabyte
 
 
 @dataclass(frozen=True)
@@ -53,17 +57,19 @@ def score(
     segments: Sequence[str],
     specs: Sequence[Spec],
     conventions: Conventions,
+    rows: int = 0,
 ) -> DataFrame:
     """One row per system and query: every metric, and the counts that say what it rests on.
 
     Every system gets a row for every query that has labels or stands in `queries`, so that a query for
-    which it returned nothing is seen; and one for every other query that it ranked or decided on.
+    which it returned nothing is seen; and one for every other query that it ranked or decided on. `rows` is how
+    many rows all tables have together, as far as that is known.
     """
     needs = {need for spec in specs for need in spec.metric.needs}
     documents = _described(evidence.documents) if "documents" in needs and evidence.documents is not None else None
     parts = [_ranked(rankings, documents, systems), _labelled(evidence.labels, documents)]
     if evidence.queries is not None:
-        parts.append(evidence.queries.select("query_id", F.struct("weight", *segments).alias("asked")))
+        parts.append(evidence.queries.select("query_id", F.col("weight").alias("value"), _line(segments)))
     if "decisions" in needs and evidence.decisions is not None:
         parts.append(_decided(evidence.decisions, systems))
     together = reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
@@ -72,13 +78,19 @@ def score(
         tuple(spec.name for spec in specs),
         conventions,
         tuple(systems),
+        tuple(segments),
         tuple(table.names),
         evidence.earlier if "earlier" in needs else None,
     )
-    # By a number, rows are sorted in a few passes without comparing any; that the rows of two queries with one
-    # hash come mixed does no harm.
-    rows = together.repartition("query_id").sortWithinPartitions(F.xxhash64("query_id"))
-    return rows.mapInArrow(score_queries(wanted), table.struct()).select(*table.names)
+    met = _met(together, rows)
+    return met.mapInArrow(score_queries(wanted), table.struct()).select(*table.names)
+
+
+def _met(together: DataFrame, rows: int) -> DataFrame:
+    """The rows of each query in one partition; in more partitions than usual where there are very many rows."""
+    usual = int(together.sparkSession.conf.get("spark.sql.shuffle.partitions") or 0)
+    needed = ceil(rows / ROWS_PER_PARTITION)
+    return together.repartition(needed, "query_id") if needed > usual else together.repartition("query_id")
 
 
 def _ranked(rankings: DataFrame, documents: DataFrame | None, systems: Sequence[str]) -> DataFrame:
@@ -89,7 +101,7 @@ def _ranked(rankings: DataFrame, documents: DataFrame | None, systems: Sequence[
         "query_id",
         _number(systems),
         F.xxhash64("doc_id").alias("doc"),
-        "doc_id",
+        F.col("doc_id").alias("text"),
         "rank",
         F.col("score").alias("value"),
         *_descriptions(documents),
@@ -106,8 +118,14 @@ def _labelled(labels: DataFrame, documents: DataFrame | None) -> DataFrame:
 
 def _decided(decisions: DataFrame, systems: Sequence[str]) -> DataFrame:
     """The decisions of the systems that were asked for."""
-    decided = F.struct("expert", "optimal_expert", "retrieved", "retrieval_needed").alias("decided")
-    return decisions.where(F.col("system").isin(*systems)).select("query_id", _number(systems), decided)
+    asked = decisions.where(F.col("system").isin(*systems))
+    return asked.select("query_id", _number(systems), _line(list(DECIDED)))
+
+
+def _line(columns: Sequence[str]) -> Column:
+    """The columns as a line of JSON."""
+    told = F.to_json(F.struct(*columns)) if columns else F.lit("{}")
+    return F.concat(told, F.lit("\n")).alias("text")
 
 
 def _number(systems: Sequence[str]) -> Column:
