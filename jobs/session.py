@@ -40,6 +40,10 @@ WANTED = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
     "spark.ui.showConsoleProgress": "false",
 }
+JAVA = (
+    f"-Dlog4j2.configurationFile={(ROOT / 'conf' / 'log4j2.properties').as_uri()}",
+    "-Darrow.enable_unsafe_memory_access=true",  # no check of the place of every number that is written for Python
+)
 LOCAL = {
     "spark.master": "local[*]",
     "spark.driver.memory": "4g",
@@ -48,7 +52,7 @@ LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
-    "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={(ROOT / 'conf' / 'log4j2.properties').as_uri()}",
+    "spark.driver.defaultJavaOptions": " ".join(JAVA),
 }
 
 
