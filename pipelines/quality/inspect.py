@@ -60,10 +60,8 @@ class Inspection:
             self._take(name, self.validated(table, checked))
         known = self.known(inputs, checked)
         if self.config.checks == "full":
-            rows = {name: checked.rows(name) for name in checked.tables}
             kept = {name: count.kept for name, count in checked.counts.items()}
-            tables = {name: table.table for name, table in checked.tables.items()}
-            for name, found in relations(tables, rows, kept, most=self.config.quality.sample_rows).items():
+            for name, found in relations(checked.tables, kept, most=self.config.quality.sample_rows).items():
                 known[name] |= found
         self._declared(known, {name: record(inputs[name], checked, name) | of for name, of in known.items()})
 

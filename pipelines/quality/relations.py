@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
+from schemas.conform import Conformed
 from schemas.table import Table
 
 BY_QUERY = ("rankings", "judgments", "queries", "decisions")
@@ -27,28 +28,29 @@ Rows = Mapping[str, DataFrame]
 Figures = dict[str, dict[str, Any]]
 
 
-def relations(tables: Mapping[str, Table], rows: Rows, counts: Mapping[str, int], *, most: int) -> Figures:
+def relations(inputs: Mapping[str, Conformed], counts: Mapping[str, int], *, most: int) -> Figures:
     """Keys and references of all inputs; `most` rows of the longest table of each look are looked at."""
-    by_query = {name: rows[name] for name in BY_QUERY if name in rows}
-    by_page = {name: rows[name] for name in BY_PAGE if name in rows}
+    tables = {name: given.table for name, given in inputs.items()}
+    by_query = {name: inputs[name] for name in BY_QUERY if name in inputs}
+    by_page = {name: inputs[name] for name in BY_PAGE if name in inputs}
     found: Figures = {}
     if by_query:
         found |= _of_queries(tables, _drawn(by_query, "query_id", counts, most))
     if by_page:
         found |= _of_pages(tables, _drawn(by_page, "serp_id", counts, most))
-    for name in ALONE.keys() & rows.keys():
-        drawn = _drawn({name: rows[name]}, ALONE[name], counts, most)[name]
+    for name in ALONE.keys() & inputs.keys():
+        drawn = _drawn({name: inputs[name]}, ALONE[name], counts, most)[name]
         found.setdefault(name, {}).update(_of_keys(tables[name], drawn))
     return found
 
 
-def _drawn(rows: Rows, unit: str, counts: Mapping[str, int], most: int) -> Rows:
+def _drawn(inputs: Mapping[str, Conformed], unit: str, counts: Mapping[str, int], most: int) -> Rows:
     """The rows of as many units as make up `most` rows of the longest table; all where there are fewer."""
-    part = most / max(1, *[counts[name] for name in rows])
+    part = most / max(1, *[counts[name] for name in inputs])
     if part >= 1:
-        return rows
+        return {name: given.rows for name, given in inputs.items()}
     small = F.pmod(F.xxhash64(unit), F.lit(_BUCKETS)) < round(part * _BUCKETS)
-    return {name: table.where(small) for name, table in rows.items()}
+    return {name: given.rows_where(small) for name, given in inputs.items()}
 
 
 def _shaped(rows: Rows, tables: Mapping[str, Table], columns: Mapping[str, str]) -> DataFrame:
