@@ -107,20 +107,11 @@ def collect(
     """
     others = [source for source in (queries, decisions) if source]
     (query, label_query, *asked), query_ids = encode(*[s.ids("query_id") for s in (rankings, labels, *others)])
-    prepared = systems is not None
-    ids = "doc" if prepared else "doc_id"
+    ids, beside = ("doc_id", ()) if systems is None else ("doc", DESCRIBED)
     doc, label_doc, *known = identify(*[source.ids(ids) for source in (rankings, labels, documents) if source])
     described = _described(documents, known[0]) if documents else {}
-    named = [source for source in (rankings, decisions) if source]
-    if systems is not None:
-        system, *deciding = (source.column("system").to_numpy().astype(np.int64) for source in named)
-    elif rankings.has("system"):
-        (system, *deciding), systems = encode(*[s.ids("system") for s in named])
-    else:
-        system, *deciding = (np.zeros(len(codes), dtype=np.int64) for codes in (query, *asked[-1:]))
-        systems = pa.array(["system"], pa.large_string())
+    (system, *deciding), systems = _systems([source for source in (rankings, decisions) if source], systems)
 
-    beside = DESCRIBED if prepared else ()
     read = _labels(label_query, label_doc, labels, len(query_ids), described, beside)
     listed = np.full(len(query_ids), -1)
     if queries:
@@ -156,6 +147,16 @@ def collect(
         read,
         listed,
     )
+
+
+def _systems(sources: list[Source], names: pa.Array | None) -> tuple[list[Ints], pa.Array]:
+    """Whose each row of these tables is, as a place among the names of systems, and those names."""
+    if names is not None:
+        return [source.column("system").to_numpy().astype(np.int64) for source in sources], names
+    if sources[0].has("system"):
+        return encode(*[source.ids("system") for source in sources])
+    only = pa.array(["system"], pa.large_string())
+    return [np.zeros(len(source.column("query_id")), dtype=np.int64) for source in sources], only
 
 
 def _labels(

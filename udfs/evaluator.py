@@ -116,8 +116,7 @@ def evaluate(
     Tables are of pandas, Arrow or Polars, and the answer is of the kind that `rankings` is. `rankings` has
     query_id, doc_id, rank or score, and system if there are several; `labels` has query_id, doc_id and grade;
     `queries` query_id and weight; `documents` doc_id, category and popularity; `decisions` what the metrics of
-    decisions read. Queries come in the order in which they first
-    appear, and for each the systems.
+    decisions read. Queries come in the order in which they first appear, and for each the systems.
     """
     import pyarrow.compute as pc
 
