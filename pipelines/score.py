@@ -22,7 +22,7 @@ from udfs.arrow import DECIDED, Wanted, score_queries
 from udfs.conventions import Conventions
 from udfs.registry import POOL, Spec
 
-ROWS_PER_PARTITION = 2_000_000  # what a Python worker holds at once, in about half a gigabyte
+ROWS_PER_PARTITION = 2_000_000  # what a Python worker holds at once, in about 0.7 GB
 
 
 @dataclass(frozen=True)
