@@ -9,7 +9,7 @@ from udfs.conventions import Conventions
 
 
 def order(rankings: DataFrame, conventions: Conventions) -> DataFrame:
-    """Give every document its place in its list, and mark those that are tied with the one before.
+    """Give every document its place in its list.
 
     The same document may still stand in a list twice. Columns that are not of the ranking are kept.
     """
@@ -18,8 +18,5 @@ def order(rankings: DataFrame, conventions: Conventions) -> DataFrame:
     keys = [F.col("rank"), -score] if conventions.order == "rank" else [-score]
     doc = F.asc("doc_id") if conventions.ties == "doc_id_asc" else F.desc("doc_id")
     lists = Window.partitionBy("query_id", "system").orderBy(*[key.asc_nulls_last() for key in keys], doc)
-    tied = F.struct(*keys) == F.lag(F.struct(*keys)).over(lists)
     others = [name for name in rankings.columns if name not in ("rank", "score")]
-    return rankings.repartition("query_id").select(
-        *others, F.row_number().over(lists).alias("rank"), tied.alias("tied")
-    )
+    return rankings.repartition("query_id").select(*others, F.row_number().over(lists).alias("rank"))
