@@ -14,6 +14,7 @@ from schemas.outputs import COMPARISONS
 from udfs.registry import parse
 from udfs.statistics.correct import CORRECTIONS
 from udfs.statistics.finish import ESTIMATES_DDL
+from udfs.worker import settled
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -25,7 +26,7 @@ def compare(estimates: DataFrame, *, family: Collection[str], correction: str, c
     """
     pairs = estimates.where(F.col("baseline").isNotNull())
     adjusted = pairs.coalesce(1).mapInArrow(  # a family must be seen as a whole, and is small
-        _adjust(frozenset(family), correction, 1 - confidence),
+        settled(_adjust(frozenset(family), correction, 1 - confidence)),
         f"{ESTIMATES_DDL}, p_adjusted double, significant boolean",
     )
     return adjusted.withColumn("gate", F.lit(None).cast("string")).select(*COMPARISONS.names)

@@ -15,6 +15,7 @@ from udfs.statistics.finish import ESTIMATES_DDL, finish
 from udfs.statistics.frame import QUERY, UNIT
 from udfs.statistics.partial import PARTIALS_DDL, merge_partials, partial_sums
 from udfs.statistics.plan import Plan
+from udfs.worker import settled
 
 # Partials are few, however many queries there are: the usual hundreds of partitions would cost more to start.
 MERGERS = 4
@@ -72,8 +73,8 @@ def estimate(query_metrics: DataFrame, *, plan: Plan, cluster: str | None = None
     whole = cluster is not None or scattered
     if whole:
         rows = rows.repartition(UNIT if cluster else QUERY)
-    partials = rows.mapInArrow(partial_sums(plan, whole=whole), PARTIALS_DDL)
+    partials = rows.mapInArrow(settled(partial_sums(plan, whole=whole)), PARTIALS_DDL)
     if not plan.bootstrap and not plan.randomisation:  # then partials are small, and one task adds them up
-        return partials.repartition(1).mapInArrow(finish(plan), ESTIMATES_DDL)
-    merged = partials.repartition(MERGERS, "route").mapInArrow(merge_partials(plan), PARTIALS_DDL)
-    return merged.repartition(MERGERS, "cut", "value").mapInArrow(finish(plan), ESTIMATES_DDL)
+        return partials.repartition(1).mapInArrow(settled(finish(plan)), ESTIMATES_DDL)
+    merged = partials.repartition(MERGERS, "route").mapInArrow(settled(merge_partials(plan)), PARTIALS_DDL)
+    return merged.repartition(MERGERS, "cut", "value").mapInArrow(settled(finish(plan)), ESTIMATES_DDL)

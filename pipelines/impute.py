@@ -18,6 +18,7 @@ from udfs.statistics.plan import Plan
 from udfs.statistics.power import detectable
 from udfs.statistics.ratio import Estimate
 from udfs.statistics.rubin import with_label_error
+from udfs.worker import settled
 
 Batches = Iterable[pa.RecordBatch]
 _KEY = ["baseline", "candidate", "segment", "value", "metric"]
@@ -71,7 +72,7 @@ def with_label_errors(
     plain = [F.substring_index(F.col(name), "\0", -1).alias(name) for name in ("baseline", "candidate")]
     between = redrawn.select(*plain, *_KEY[2:], "delta").groupBy(*_KEY).agg(F.var_samp("delta").alias("between"))
     joined = estimates.join(F.broadcast(between), _KEY, "left").select(*estimates.columns, "between")
-    return joined.mapInArrow(_widened(draws, plan.confidence), ESTIMATES_DDL)
+    return joined.mapInArrow(settled(_widened(draws, plan.confidence)), ESTIMATES_DDL)
 
 
 def _widened(draws: int, confidence: float) -> Callable[[Batches], Batches]:

@@ -21,6 +21,7 @@ from schemas.table import Table
 from udfs.arrow import DECIDED, Wanted, score_queries
 from udfs.conventions import Conventions
 from udfs.registry import POOL, Spec
+from udfs.worker import settled
 
 ROWS_PER_PARTITION = 2_000_000  # what a Python worker holds at once, in about 0.7 GB
 
@@ -82,7 +83,7 @@ def score(
         evidence.earlier if "earlier" in needs else None,
     )
     met = _met(together, rows)
-    return met.mapInArrow(score_queries(wanted), table.struct()).select(*table.names)
+    return met.mapInArrow(settled(score_queries(wanted)), table.struct()).select(*table.names)
 
 
 def _met(together: DataFrame, rows: int) -> DataFrame:

@@ -8,6 +8,8 @@ from pyspark.sql import Column
 from pyspark.sql import types as T
 from pyspark.sql.pandas.functions import pandas_udf
 
+from udfs.worker import settle
+
 
 @lru_cache(maxsize=100_000)
 def is_crawler(user_agent: str) -> bool:
@@ -18,6 +20,7 @@ def is_crawler(user_agent: str) -> bool:
 
 
 def _match(agents: pd.Series) -> pd.Series:
+    settle()
     codes, distinct = pd.factorize(agents.fillna(""))
     return pd.Series([is_crawler(agent) for agent in distinct], dtype=bool).take(codes).reset_index(drop=True)
 

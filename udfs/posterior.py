@@ -9,8 +9,11 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.functions import pandas_udf
 from scipy.special import gammaincinv
 
+from udfs.worker import settle
+
 
 def _quantile(shape: pd.Series, rate: pd.Series, level: pd.Series) -> pd.Series:
+    settle()
     return pd.Series(gammaincinv(shape.to_numpy(), level.to_numpy()) / rate.to_numpy())
 
 
