@@ -61,6 +61,19 @@ class Sums:
         self.draws += draws
 
 
+class Scratch:
+    """Memory for what is needed for a moment, the same each time: to be given new takes longer than to fill it."""
+
+    def __init__(self) -> None:
+        self._memory = np.empty(0)
+
+    def array(self, rows: int, columns: int) -> Floats:
+        """An array that holds until the next one is asked for."""
+        if len(self._memory) < rows * columns:
+            self._memory = np.empty(rows * columns)
+        return self._memory[: rows * columns].reshape(rows, columns)
+
+
 Totals = dict[Key, Sums]
 Place = tuple[int, int, Layout]  # subject, cut, and how the sums are laid out
 K = TypeVar("K")
@@ -151,8 +164,9 @@ def _whole(pieces: Mapping[tuple[Key, int], Sums]) -> Totals:
 def summed(frame: Frame, plan: Plan, totals: Totals) -> Totals:
     """`totals` with the queries of a frame added."""
     running: dict[Place, Sums] = {}
+    scratch = Scratch()
     for part in frame.chunks(_QUERIES_PER_CHUNK):
-        for place, sums in (_by_unit if plan.clustered else _by_query)(frame, part, plan):
+        for place, sums in (_by_unit if plan.clustered else _by_query)(frame, part, plan, scratch):
             _into(running, place, sums)
     for (subject, cut, layout), whole in running.items():
         wanted = OF_SYSTEM if subject < len(plan.systems) else OF_PAIR
@@ -162,19 +176,19 @@ def summed(frame: Frame, plan: Plan, totals: Totals) -> Totals:
     return totals
 
 
-def _by_query(frame: Frame, part: slice, plan: Plan) -> Iterator[tuple[Place, Sums]]:
+def _by_query(frame: Frame, part: slice, plan: Plan, scratch: Scratch) -> Iterator[tuple[Place, Sums]]:
     """The sums of some queries by cell, where every query is a unit: all cuts in one go."""
     bases, draws = _bases(frame, part, plan), _draws(frame.unit[part], plan)
     codes, cells = [codes[part] for codes in frame.codes], [len(names) for names in frame.cells]
     member, borders = _membership(codes, cells), np.cumsum(cells)[:-1]
     replicated = [_replicated(cell, size, bases, draws, plan) for cell, size in zip(codes, cells, strict=True)]
     for subject, base in enumerate(bases):
-        layout, stacked = _side_by_side(summands(base, clustered=False))
+        layout, stacked = _side_by_side(summands(base, clustered=False), scratch)
         for cut, sums in enumerate(np.split(member @ stacked, borders)):
             yield (subject, cut, layout), Sums(sums, replicated[cut][subject])
 
 
-def _by_unit(frame: Frame, part: slice, plan: Plan) -> Iterator[tuple[Place, Sums]]:
+def _by_unit(frame: Frame, part: slice, plan: Plan, scratch: Scratch) -> Iterator[tuple[Place, Sums]]:
     """The sums of some queries by cell, where a unit holds several: which they are differs from cut to cut."""
     bases, draws = _bases(frame, part, plan), _draws(frame.unit[part], plan)
     for cut, codes in enumerate(frame.codes):
@@ -182,7 +196,7 @@ def _by_unit(frame: Frame, part: slice, plan: Plan) -> Iterator[tuple[Place, Sum
         size = len(frame.cells[cut])
         member, replicated = _membership([cell], [size]), _replicated(cell, size, merged, drawn, plan)
         for subject, base in enumerate(merged):
-            layout, stacked = _side_by_side(summands(base, clustered=True))
+            layout, stacked = _side_by_side(summands(base, clustered=True), scratch)
             yield (subject, cut, layout), Sums(member @ stacked, replicated[subject])
 
 
@@ -232,10 +246,10 @@ def _membership(codes: list[Ints], cells: list[int]) -> Any:
     return sparse.csc_matrix((np.ones(places.size), places.ravel(), pointers), shape=(starts[-1], rows))
 
 
-def _side_by_side(columns: Columns) -> tuple[Layout, Floats]:
+def _side_by_side(columns: Columns, scratch: Scratch) -> tuple[Layout, Floats]:
     """The columns in one array, row after row as the sums want them, and where each of them stands."""
     layout = tuple((name, values.shape[1]) for name, values in columns.items())
-    stacked = np.empty((len(next(iter(columns.values()))), sum(width for _, width in layout)))
+    stacked = scratch.array(len(next(iter(columns.values()))), sum(width for _, width in layout))
     return layout, np.concatenate(list(columns.values()), axis=1, out=stacked)
 
 
