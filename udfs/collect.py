@@ -166,22 +166,11 @@ def _labels(
     grade, data = labels.numbers("grade"), _columns(labels, beside)
     if np.isinf(grade).any():
         raise InputError("labels.grade is infinite in some rows", hint="grades are finite numbers")
-
-    def pick(rows: Bools | Ints) -> None:
-        nonlocal query, doc, grade, data
-        query, doc, grade = query[rows], doc[rows], grade[rows]
-        data = {name: values[rows] for name, values in data.items()}
-
-    if np.isnan(grade).any():
-        pick(~np.isnan(grade))
-    if (query[1:] < query[:-1]).any():
-        pick(np.argsort(query, kind="stable"))
-    lists = Ragged.of_lengths(np.bincount(query, minlength=queries))
-    best = best_labels(lists, doc, grade)
-    if not best.all():
-        lists = lists.keep(best)
-        pick(best)
-    return Labels(lists, doc, grade, data | {name: look_up(doc) for name, look_up in described.items()})
+    told = np.flatnonzero(~np.isnan(grade))
+    rows = told[best_labels(query[told], queries, doc[told], grade[told])]
+    lists = Ragged.of_lengths(np.bincount(query[rows], minlength=queries))
+    doc, data = doc[rows], {name: values[rows] for name, values in data.items()}
+    return Labels(lists, doc, grade[rows], data | {name: look_up(doc) for name, look_up in described.items()})
 
 
 def _columns(source: Source, names: Sequence[str]) -> dict[str, Array]:

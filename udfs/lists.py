@@ -38,13 +38,15 @@ def assemble(
 
 def _repeated(lists: Ragged, doc: Ints) -> Bools:
     """Per row, whether the document stands in the same list at an earlier row."""
-    # One sort of (list, document) mixed into 64 bits clears nearly every block; the exact test, which
-    # sorts by two keys, is for those where two mixed values are equal.
-    mixed = np.sort(keys(lists, doc))
+    # One sort of (list, document) mixed into 64 bits clears nearly every row; the exact test is for the others.
+    key = keys(lists.owner, lists.size, doc)
+    ordered = np.sort(key)
+    shared = ordered[1:][ordered[1:] == ordered[:-1]]
     again = np.zeros(lists.rows, dtype=np.bool_)
-    if not (mixed[1:] == mixed[:-1]).any():
+    if not len(shared):
         return again
-    order = np.lexsort((np.arange(lists.rows), doc, lists.owner))
+    rows = np.flatnonzero(np.isin(key, shared))
+    order = rows[np.lexsort((rows, doc[rows], lists.owner[rows]))]
     same = (doc[order][1:] == doc[order][:-1]) & (lists.owner[order][1:] == lists.owner[order][:-1])
     again[order[1:][same]] = True
     return again
