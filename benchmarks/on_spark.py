@@ -66,14 +66,20 @@ def _write(table: DataFrame, folder: Path) -> None:
     table.repartition(8).write.mode("overwrite").parquet(str(folder))
 
 
-def with_assay(spark: SparkSession, folder: Path) -> float:
+def with_assay(spark: SparkSession, folder: Path, queries: int) -> float:
     """The real stages, written and read back as the job does; the mean ndcg@10 is returned."""
     specs = parse_all(METRICS)
     rankings = spark.read.parquet(str(folder / "rankings")).withColumn("score", F.lit(None).cast("double"))
     evidence = Evidence(spark.read.parquet(str(folder / "labels")), spark.read.parquet(str(folder / "queries")))
     segments = ["segment_of"]
     scored = score(
-        rankings, evidence, systems=["s"], segments=segments, specs=specs, conventions=Conventions(max_grade=3)
+        rankings,
+        evidence,
+        systems=["s"],
+        segments=segments,
+        specs=specs,
+        conventions=Conventions(max_grade=3),
+        rows=queries * (DOCUMENTS + LABELS + 1),  # a run has counted them
     )
     target = str(folder / "query_metrics")
     scored.write.mode("overwrite").parquet(target)
@@ -92,7 +98,7 @@ def measure(spark: SparkSession, queries: int) -> dict[str, Any]:
     folder = FOLDER / str(queries)
     generate(spark, queries, folder)
     tools: dict[str, Callable[[], float]] = {
-        "Assay on Spark": lambda: with_assay(spark, folder),
+        "Assay on Spark": lambda: with_assay(spark, folder, queries),
         "DuckDB SQL": lambda: peers.with_duckdb(folder, CUTS),
         "Polars": lambda: peers.with_polars(folder, CUTS),
     }
@@ -122,9 +128,9 @@ def measure_hot(spark: SparkSession, queries: int = 10_000, hot: int = 1_000_000
     }.items():
         folder = FOLDER / "hot"
         generate(spark, size, folder, hot=extra)
-        with_assay(spark, folder)
+        with_assay(spark, folder, size)
         start = time.perf_counter()
-        with_assay(spark, folder)
+        with_assay(spark, folder, size)
         found[name] = time.perf_counter() - start
         shutil.rmtree(folder)
     return found
@@ -135,7 +141,7 @@ def main(sizes: tuple[int, ...] = (50_000, 1_000_000)) -> dict[str, Any]:
     settings = {"spark.driver.memory": "6g", "spark.sql.shuffle.partitions": "16"}
     with session(Spark(master="local[2]", settings=settings), "assay benchmark") as spark:
         generate(spark, 2_000, FOLDER / "warm")
-        with_assay(spark, FOLDER / "warm")  # the JVM compiles what it runs often; nobody's first run is measured
+        with_assay(spark, FOLDER / "warm", 2_000)  # the JVM compiles what it runs often; nobody's first run is measured
         results = [measure(spark, size) for size in sizes]
         hot = measure_hot(spark)
         memory = peak_megabytes()

@@ -24,6 +24,7 @@ from udfs.registry import POOL, Spec
 from udfs.worker import settled
 
 ROWS_PER_PARTITION = 2_000_000  # what a Python worker holds at once, in about 0.7 GB
+ROWS_WORTH_A_TASK = 100_000  # fewer take less time than their task takes to begin
 
 
 @dataclass(frozen=True)
@@ -87,10 +88,16 @@ def score(
 
 
 def _met(together: DataFrame, rows: int) -> DataFrame:
-    """The rows of each query in one partition; in more partitions than usual where there are very many rows."""
+    """The rows of each query in one partition: as many as usual, fewer for few rows, more for very many.
+
+    Where the number of rows is unknown, Spark chooses by their size; the two or three partitions that it makes of
+    what looks small to it would keep some cores waiting for others.
+    """
+    if not rows:
+        return together.repartition("query_id")
     usual = int(together.sparkSession.conf.get("spark.sql.shuffle.partitions") or 0)
-    needed = ceil(rows / ROWS_PER_PARTITION)
-    return together.repartition(needed, "query_id") if needed > usual else together.repartition("query_id")
+    partitions = max(min(ceil(rows / ROWS_WORTH_A_TASK), usual), ceil(rows / ROWS_PER_PARTITION))
+    return together.repartition(partitions, "query_id")
 
 
 def _ranked(rankings: DataFrame, documents: DataFrame | None, systems: Sequence[str]) -> DataFrame:
