@@ -92,6 +92,16 @@ def test_every_query_is_in_one_value_of_each_segment() -> None:
     assert "(none) / de" in set(mine[mine.segment == "device / locale"].value)
 
 
+def test_a_combination_costs_what_it_has_not_what_it_could_have() -> None:
+    rows = table(600)
+    place = (rows["query"] % 600).astype(str)
+    rows["country"], rows["region"], rows["city"] = "c" + place, "r" + place, "t" + place  # 600³ could be
+    found = run([rows], replace(PLAN, segments=(("country", "region", "city"),), metrics=("m",), judged=(None,)))
+    cells = found[(found.candidate == "a") & (found.segment != "all")]
+    assert cells.queries.sum() == 600
+    assert set(cells.value) == set(rows.country + " / " + rows.region + " / " + rows.city)
+
+
 def test_a_comparison_is_paired_by_query() -> None:
     rows = table()
     row = pick(run([rows], PLAN), baseline="a", candidate="b", segment="all", value="all", metric="k")
