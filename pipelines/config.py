@@ -214,6 +214,11 @@ class Config(Section):
                 )
             if parse(condition.metric).metric.scope == "system":
                 raise ValueError(f"{at} is about {condition.metric!r}, which has no value per query to be certain of")
+            if condition.min_judged is not None and parse(condition.metric).k is None:
+                raise ValueError(
+                    f"{at} has min_judged, but {condition.metric!r} has no cut-off to count judged documents within: "
+                    f"write {condition.metric}@10, or another k"
+                )
             if condition.segment not in segments:
                 raise ValueError(
                     f"{at} is about the segment {condition.segment!r}, which is not reported: add it to segments, or "
@@ -221,6 +226,8 @@ class Config(Section):
                 )
             if not condition.absolute and self.compare.baseline is None:
                 raise ValueError(f"{at} compares with a baseline: name it in compare.baseline")
+            if not condition.absolute and condition.candidate == self.compare.baseline:
+                raise ValueError(f"{at} compares {condition.candidate!r} with itself: name another candidate")
         return self
 
     @property
