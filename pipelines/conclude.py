@@ -120,9 +120,9 @@ def _movers(attempt: Attempt, scored: Scored, plan: Plan, config: Config) -> Dat
     if not config.compare.movers:
         return None
     specs = headline(config, scored.specs)
-    changed = attempt.hold(
-        changes(scored.query_metrics, pairs=plan.pairs, specs=specs, most=config.compare.movers).coalesce(1)
-    )
+    keys = [spec.key for spec in specs]
+    largest = changes(scored.query_metrics, plan=plan, keys=keys, most=config.compare.movers)
+    changed = attempt.hold(largest.coalesce(1))
     moved = with_moves(changed, scored.rankings, scored.labels, specs=specs, conventions=scored.conventions)
     return attempt.write("query_changes", moved.coalesce(1))
 

@@ -14,6 +14,7 @@ from pipelines.config import Config
 from pipelines.config_statistics import Bands
 from pipelines.estimate import estimate
 from pipelines.evaluate import evaluate
+from pipelines.movers import changes
 from pipelines.runs import read_table
 from pipelines.segments import bounded, with_bands
 from schemas.errors import ConfigurationError, DataQualityError
@@ -107,6 +108,17 @@ def test_a_run_says_which_system_is_better_where_and_why(spark: SparkSession, tm
     assert "grade" not in lists[1][2]  # nobody judged it
     assert [verdict["verdict"] for verdict in manifest.gate] == ["pass"]
     assert [reading["rule"] for reading in manifest.readings] == ["recall_is_a_hit_rate"]
+
+
+def test_a_query_that_does_not_count_is_no_mover(spark: SparkSession) -> None:
+    table = spark.createDataFrame(
+        [("a", "q1", 1.0, 0.1, 0.9), ("b", "q1", 1.0, 0.9, 0.5), ("a", "q2", 1.0, 0.1, 0.9), ("b", "q2", 1.0, 0.2, 0.9)]
+        + [(system, "q3", 1.0, 0.3 + shift, 0.9) for system, shift in (("a", 0.0), ("b", 1e-12))],
+        "system string, query_id string, weight double, m double, judged double",
+    )
+    plan = Plan(systems=("a", "b"), metrics=("m",), pairs=(("a", "b"),), judged=("judged",), min_judged=0.7)
+    found = changes(table, plan=plan, keys=["m"], most=5).collect()
+    assert [(row["query_id"], row["direction"]) for row in found] == [("q2", "gain")]  # q1 is unknown, q3 a tie
 
 
 def test_uncertain_labels_widen_what_is_said_of_a_difference(spark: SparkSession, tmp_path: Path) -> None:
