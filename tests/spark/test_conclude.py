@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from pipelines.compare_runs import compare_runs
 from pipelines.config import Config
@@ -181,13 +182,31 @@ def test_traffic_bands_end_where_their_share_is_reached(spark: SparkSession) -> 
     assert found["q0",]["relevant_band"] == "1"
 
 
-def test_a_segment_with_too_many_values_is_refused_or_capped(spark: SparkSession) -> None:
-    table = query_metrics(spark).withColumnRenamed("query_id", "each")
-    with pytest.raises(DataQualityError, match=r"'each' has about .* values, more than statistics\.max_values = 10"):
-        bounded(table, segments=[("each",)], most=10, many="refuse")
-    capped = bounded(table, segments=[("each",)], most=10, many="other")
-    assert capped.select("each").distinct().count() == 11
-    assert capped.where("each = '(other)'").count() == 60
+def test_rounding_does_not_move_the_end_of_a_band(spark: SparkSession) -> None:
+    weights = [0.3, 0.2, 0.1]  # half of their sum is 0.3, but not to a computer
+    made = [("s", f"q{place}", weight) for place, weight in enumerate(weights)]
+    table = spark.createDataFrame(made, "system string, query_id string, weight double")
+    found = rows(with_bands(table, bands=Bands(), wanted=["traffic_band"]), "query_id")
+    assert [found[f"q{place}",]["traffic_band"] for place in range(3)] == ["head", "torso", "torso"]
+
+
+def test_a_segment_with_a_million_values_is_refused_or_capped(spark: SparkSession) -> None:
+    million = spark.range(1_000_000, numPartitions=2)
+    rare = F.when(F.col("id") < 900_000, (F.col("id") % 10).cast("string")).otherwise(F.col("id").cast("string"))
+    table = million.select(F.col("id").cast("string").alias("each"), rare.alias("mostly"), F.lit("x").alias("device"))
+    message = (
+        r"the segment 'each' has about [\d,]{7,} values, more than statistics\.max_values = 1,000: choose a coarser"
+    )
+    with pytest.raises(DataQualityError, match=message):
+        bounded(table, segments=[("device",), ("each",)], most=1000, many="refuse")
+    with pytest.raises(DataQualityError, match=r"'each / device' has about .*: combine coarser columns"):
+        bounded(table, segments=[("each", "device")], most=1000, many="other")
+    # once the column is capped, its combinations are few
+    capped = bounded(table, segments=[("mostly",), ("mostly", "device")], most=20, many="other")
+    sizes = {row["mostly"]: row["count"] for row in capped.groupBy("mostly").count().collect()}
+    assert len(sizes) == 21
+    assert [sizes[str(value)] for value in range(10)] == [90_000] * 10
+    assert sizes["(other)"] == 100_000 - 10
 
 
 def test_two_runs_are_paired_by_query_and_split_by_segment(spark: SparkSession, tmp_path: Path) -> None:
