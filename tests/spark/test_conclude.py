@@ -16,8 +16,10 @@ from pipelines.config_statistics import Bands
 from pipelines.estimate import estimate
 from pipelines.evaluate import evaluate
 from pipelines.movers import changes
+from pipelines.publish import Attempt
 from pipelines.runs import read_table
 from pipelines.segments import bounded, with_bands
+from pipelines.storage import Storage
 from schemas.errors import ConfigurationError, DataQualityError
 from udfs.statistics.plan import Plan
 
@@ -222,3 +224,38 @@ def test_two_runs_are_paired_by_query_and_split_by_segment(spark: SparkSession, 
     assert [macro.delta, macro.mix] == pytest.approx([whole["delta"], 0.0])
     assert weighted.delta == pytest.approx((16 * 5 + 6 + 2 / 3) / 88 - 1 / 3)
     assert weighted.mix > 0
+
+
+def test_runs_are_compared_as_each_of_them_was_made(spark: SparkSession, tmp_path: Path) -> None:
+    """Too little judged, queries that hang together and a bound on values hold between runs too."""
+    storage = Storage(str(tmp_path))
+    made = query_metrics(spark).withColumnRenamed("m", "mrr_at_3").withColumn("judged_at_3", F.lit(0.9))
+    poor = F.when(F.col("query_id").isin("q0", "q1"), 0.5).otherwise(F.col("judged_at_3"))
+    settings = {
+        "metrics": ["mrr@3"],
+        "segments": [["each"]],
+        "statistics": {"cluster": "intent", "max_values": 10, "many_values": "other"},
+    }
+    facts: dict[str, Any] = {"seconds": {}, "inputs": {}, "code": "c", "spark": "4", "config_hash": "h"}
+    runs = []
+    for date, table in ((DAY, made.where("system = 'a'")), (DAY.replace(day=2), made.where("system = 'b'"))):
+        known = table.withColumn("each", F.col("query_id"))
+        with Attempt(storage, date, str(date)) as attempt:
+            attempt.write("query_metrics", known.withColumn("judged_at_3", poor) if date == DAY else known)
+            conventions = {"unjudged": "cut_then_condense"}
+            runs.append(attempt.commit(**facts, config=settings, systems=("a", "b"), conventions=conventions))
+    found = compare_runs(spark, str(tmp_path), (runs[0], runs[1]), ("a", "b"))
+    whole = next(row for row in found.comparisons if row["segment"] == "all")
+    assert (whole["queries"], whole["unjudged"]) == (38, 2)
+    assert {row["value"] for row in found.comparisons if row["segment"] == "each"} >= {"(other)"}
+    assert len({row["value"] for row in found.comparisons if row["segment"] == "each"}) <= 11
+    d = np.array([b - a for q, a, b in _pairs(made) if q not in ("q0", "q1")])
+    cluster = np.array([int(q[1:]) % 8 for q, _, _ in _pairs(made) if q not in ("q0", "q1")])
+    meat = sum((d - d.mean())[cluster == c].sum() ** 2 for c in range(8))
+    assert whole["stderr"] == pytest.approx(np.sqrt(8 / 7 * meat) / 38)
+
+
+def _pairs(table: DataFrame) -> list[tuple[str, float, float]]:
+    """Each query with the values of both systems."""
+    found = {(row["query_id"], row["system"]): row["mrr_at_3"] for row in table.collect()}
+    return [(query, found[query, "a"], found[query, "b"]) for query in sorted({query for query, _ in found})]
