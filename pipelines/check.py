@@ -91,7 +91,7 @@ def contract(name: str, config: Config) -> Table:
         return replace(
             table, columns=tuple(replace(c, optional=c.optional and c.name != "score") for c in table.columns)
         )
-    if name == "judgments" and config.statistics.label_draws:
+    if name == "judgments" and config.statistics.label_draws and not config.behaviour:
         return table.plus([Column("grade_sd", "double", "uncertainty of the grade", nullable=True, minimum=0)])
     if name == "impressions":
         return table.plus(Column(context, "string", "a context", nullable=True) for context in config.labels.contexts)

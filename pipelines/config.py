@@ -267,6 +267,12 @@ class Config(Section):
             raise ValueError("inputs needs rankings and judgments, or a log: impressions and interactions")
         if self.compare.goal is not None and not self.behaviour:
             raise ValueError("compare.goal needs labels made from behaviour: a log, or labels_of")
+        how = self.labels.grade
+        if self.statistics.label_draws and self.behaviour and (how.objective != "click" or how.scale == "quantiles"):
+            raise ValueError(
+                "statistics.label_draws draws grades by the lift of clicks: set labels.grade.objective to click, and "
+                "labels.grade.scale to cuts or lift"
+            )
         return self
 
     @property

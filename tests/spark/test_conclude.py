@@ -138,6 +138,7 @@ def test_uncertain_labels_widen_what_is_said_of_a_difference(spark: SparkSession
         assert after[key]["delta"] == pytest.approx(before[key]["delta"])
         assert after[key]["stderr"] > before[key]["stderr"]
         assert after[key]["degrees"] < before[key]["degrees"]
+        assert after[key]["relative_stderr"] > before[key]["relative_stderr"]
 
 
 def test_an_unknown_baseline_is_named(spark: SparkSession, tmp_path: Path) -> None:
