@@ -133,7 +133,9 @@ class Config(Section):
     compare: Compare = Field(Compare(), description="Which systems are compared.")
     gate: tuple[Condition, ...] = Field((), description="The conditions of release, each a section of its own.")
     earlier: str | None = Field(
-        None, description="The system whose lists retention, rbo and rank_tau compare the others with."
+        None,
+        description="The system whose lists retention, rbo and rank_tau compare the others with; the baseline where "
+        "not set.",
     )
     conventions: Conventions = Field(
         Conventions(),
@@ -236,6 +238,11 @@ class Config(Section):
         return self.labels_of is not None or self.inputs.impressions is not None
 
     @property
+    def other(self) -> str | None:
+        """The system whose lists those of the others are held against."""
+        return self.earlier or self.compare.baseline
+
+    @property
     def min_judged(self) -> float | None:
         """The share of a top k that must be judged for the query to count."""
         if self.compare.min_judged != "auto":
@@ -254,7 +261,7 @@ class Config(Section):
         for spec in self.specs:
             for need in spec.metric.needs:
                 where = "earlier" if need == "earlier" else f"inputs.{need}"
-                if (self.earlier if need == "earlier" else getattr(self.inputs, need)) is None:
+                if (self.other if need == "earlier" else getattr(self.inputs, need)) is None:
                     raise ValueError(f"the metric {spec.name} needs {where}, which is not set")
         return self
 
@@ -306,7 +313,8 @@ class Config(Section):
         """This configuration with nothing to read but the log and the judgments that correct it."""
         kept = {"impressions", "interactions", "judgments"}
         inputs = self.inputs.model_copy(update={name: None for name in Inputs.model_fields if name not in kept})
-        return self.model_copy(update={"inputs": inputs, "segments": (), "earlier": None})
+        nothing = {"segments": (), "earlier": None, "compare": Compare(), "gate": ()}
+        return self.model_copy(update={"inputs": inputs} | nothing)
 
     def settings(self) -> dict[str, Any]:
         """What decides the numbers: everything but where the work is done and where results go."""

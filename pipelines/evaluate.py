@@ -196,7 +196,7 @@ def evidence(checked: Checked, config: Config, made: Labelled | None) -> Evidenc
     """The tables that lists are scored by, as far as they are configured."""
     given = {name: checked.rows(name) for name in ("queries", "documents", "decisions") if name in checked.tables}
     labels = checked.rows("judgments") if made is None else made.judgments
-    return Evidence(labels, **given, earlier=config.earlier)
+    return Evidence(labels, **given, earlier=config.other)
 
 
 def goal_labels(made: Labelled | None, config: Config) -> DataFrame | None:

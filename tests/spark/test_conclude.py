@@ -85,13 +85,15 @@ def query_metrics(spark: SparkSession, n: int = 40) -> DataFrame:
 
 
 def test_a_run_says_which_system_is_better_where_and_why(spark: SparkSession, tmp_path: Path) -> None:
-    config = setting(tmp_path / "data", worse=(1, 2))
+    config = setting(tmp_path / "data", worse=(1, 2), metrics=["mrr@3", "recall@2", "rbo"])
     manifest = evaluate(spark, config, DAY).manifest
     averages = rows(read_table(spark, config.warehouse, "segment_metrics"), "system", "segment", "value", "metric")
     assert averages["old", "all", "all", "mrr_at_3"]["macro"] == 0.5
     assert averages["old", "all", "all", "mrr_at_3"]["macro_low"] == 0.5
     assert averages["new", "all", "all", "recall_at_2"]["micro"] == pytest.approx(22 / 24)
     assert averages["new", "relevant_band", "1", "mrr_at_3"]["queries"] == QUERIES
+    alike = averages["new", "all", "all", "rbo"]["macro"]  # with the lists of the baseline: .9, or .955 where worse
+    assert alike == pytest.approx((22 * 0.9 + 2 * 0.955) / 24)
     compared = rows(read_table(spark, config.warehouse, "comparisons"), "segment", "value", "metric")
     whole = compared["all", "all", "mrr_at_3"]
     assert (whole["wins"], whole["ties"], whole["losses"]) == (22, 0, 2)
