@@ -258,7 +258,7 @@ def test_runs_are_compared_as_each_of_them_was_made(spark: SparkSession, tmp_pat
     facts: dict[str, Any] = {"seconds": {}, "inputs": {}, "code": "c", "spark": "4", "config_hash": "h"}
     runs = []
     for date, table in ((DAY, made.where("system = 'a'")), (DAY.replace(day=2), made.where("system = 'b'"))):
-        known = table.withColumn("each", F.col("query_id"))
+        known = table.withColumns({"each": F.col("query_id"), "retrieved": F.lit(3)})
         with Attempt(storage, date, str(date)) as attempt:
             attempt.write("query_metrics", known.withColumn("judged_at_3", poor) if date == DAY else known)
             conventions = {"unjudged": "cut_then_condense"}
