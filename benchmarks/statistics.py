@@ -1,8 +1,10 @@
 """Estimates and comparisons against a plain Spark mean over the same grouping sets, as a ratio in one run.
 
-    python -m benchmarks.statistics --queries 1000000 --replicates 1000
+    python -m benchmarks.statistics --queries 1000000
+    python -m benchmarks.statistics --queries 100000 --queries 200000 --queries 400000 --replicates 1000
 
-Two systems, 14 metrics of which ten can be pooled, six segment columns with 40 values each.
+Two systems, 14 metrics of which ten can be pooled, six segment columns with 40 values each. With several sizes, the
+last lines say how time and memory grow from one to the next.
 """
 
 from __future__ import annotations
@@ -10,9 +12,11 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from multiprocessing import get_context
 from pathlib import Path
 
 import click
@@ -112,7 +116,10 @@ def processor_seconds() -> float:
 def measure(spark: SparkSession, queries: int, replicates: int, rounds: int) -> dict[str, float]:
     """Both in turns, so that whatever else the machine does falls on both; the least of the rounds counts."""
     with tempfile.TemporaryDirectory() as folder:
-        write(Path(folder), queries)
+        # Elsewhere, so that the memory of this process is the driver's alone.
+        writer = get_context("spawn").Process(target=write, args=(Path(folder), queries))
+        writer.start()
+        writer.join()
         rows = spark.read.parquet(folder)
         turns = [(cost(lambda: plain(rows)), cost(lambda: ours(rows, PLAN))) for _ in range(rounds + 1)]
         yardstick, mine = (_least(costs) for costs in zip(*turns[1:], strict=True))
@@ -124,8 +131,21 @@ def measure(spark: SparkSession, queries: int, replicates: int, rounds: int) -> 
             drawn = cost(lambda: ours(rows, replace(PLAN, bootstrap=replicates, percentiles=True)))
             click.echo(f"{replicates:5,} replicates too   {drawn.against(yardstick)}")
             figures |= {"replicates": replicates, "seconds_with_replicates": drawn.clock}
-        click.echo(", ".join(f"{kind} {megabytes:,} MB" for kind, megabytes in peak_megabytes().items()))
-        return figures
+            figures |= {"processor_seconds_with_replicates": drawn.processor}
+        peaks = peak_megabytes()
+        click.echo(", ".join(f"{kind} {megabytes:,} MB" for kind, megabytes in peaks.items()))
+        return figures | {f"megabytes of {kind}": megabytes for kind, megabytes in peaks.items()}
+
+
+def growth(before: Mapping[str, float], after: Mapping[str, float]) -> str:
+    """What grows from one size to the next: the time of replicates, and the most memory of the driver so far."""
+    times = after["queries"] / before["queries"]
+    grown = [f"from {before['queries']:,.0f} to {after['queries']:,.0f} queries ({times:.2f} ×):"]
+    for name, key in (("clock", "seconds_with_replicates"), ("processors", "processor_seconds_with_replicates")):
+        if key in after:
+            grown.append(f"replicates {after[key] / before[key]:.2f} × by {name},")
+    key = "megabytes of driver (Python)"
+    return " ".join([*grown, f"driver (Python) {before[key]:,.0f} → {after[key]:,.0f} MB"])
 
 
 def _least(costs: Sequence[Cost]) -> Cost:
@@ -133,18 +153,21 @@ def _least(costs: Sequence[Cost]) -> Cost:
 
 
 @click.command()
-@click.option("--queries", default=1_000_000, show_default=True)
+@click.option("--queries", "sizes", multiple=True, default=(1_000_000,), show_default=True, help="May be repeated.")
 @click.option("--replicates", default=0, show_default=True, help="Bootstrap replicates to measure as well.")
 @click.option("--rounds", default=2, show_default=True)
-def main(queries: int, replicates: int, rounds: int) -> None:
-    """Print the times and their ratio."""
-    measured(queries, replicates, rounds)
+def main(sizes: tuple[int, ...], replicates: int, rounds: int) -> None:
+    """Print the times, their ratio, and how they grow."""
+    measured(sizes, replicates, rounds)
 
 
-def measured(queries: int, replicates: int, rounds: int = 2) -> dict[str, float]:
-    """The figures, in a session of their own."""
+def measured(sizes: Sequence[int], replicates: int, rounds: int = 2) -> list[dict[str, float]]:
+    """The figures of each size, in a session of their own."""
     with session(Spark(master="local[2]"), "benchmark of statistics") as spark:
-        return measure(spark, queries, replicates, rounds)
+        figures = [measure(spark, queries, replicates, rounds) for queries in sizes]
+    for before, after in pairwise(figures):
+        click.echo(growth(before, after))
+    return figures
 
 
 if __name__ == "__main__":

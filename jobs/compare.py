@@ -38,6 +38,7 @@ def command(
     \b
     assay compare 2026-11-01 2026-11-02 --system neural --warehouse build/demo/warehouse
     """
+    from pipelines.comparable import incomparable
     from pipelines.runs import find_run
     from pipelines.storage import Storage
 
@@ -51,7 +52,8 @@ def command(
     with session(Spark(master=master), "assay compare") as spark:
         found = compare_runs(spark, warehouse, runs, systems)
     if output == "json":
-        click.echo(json.dumps({"runs": [m.run for m in runs], "systems": systems, **asdict(found)}, default=str))
+        told = {"runs": [m.run for m in runs], "systems": systems, "differ": incomparable(*runs)}
+        click.echo(json.dumps(told | asdict(found), default=str))
     else:
         show(found, runs, systems)
 
@@ -63,10 +65,13 @@ def show(found: RunComparison, runs: tuple[Manifest, Manifest], systems: tuple[s
     from rich.console import Console
 
     from jobs.conclusions import show_comparisons
+    from pipelines.comparable import incomparable
 
     console = Console(width=None if sys.stdout.isatty() else 120)
     for name, run, system in zip(("before", "after"), runs, systems, strict=True):
         console.print(f"{name}: {system} in run {run.run} of {run.dt}", highlight=False, markup=False)
+    for reason in incomparable(*runs):
+        console.print(f"! the runs differ: {reason}", highlight=False, soft_wrap=True, markup=False)
     overall = [row for row in found.comparisons if row["segment"] == "all"]
     show_comparisons(console, overall, runs[1].config["metrics"])
     for part in found.parts:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from pipelines.runs import Manifest
 
+_TESTS = {"p_randomisation": "p, signs", "p_bootstrap": "p, boot."}
 _MARKS = {"pass": "✓", "fail": "✗", "undecidable": "?"}
 
 
@@ -34,7 +35,7 @@ def show_conclusions(manifest: Manifest, compared: Sequence[Mapping[str, Any]], 
 
 
 def show_comparisons(console: Console, compared: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> None:
-    """One line per pair and metric over all queries."""
+    """One line per pair and metric that was asked for, over all queries; with other tests where there are any."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -44,9 +45,11 @@ def show_comparisons(console: Console, compared: Sequence[Mapping[str, Any]], me
     table = Table(title="Paired by query", title_justify="left")
     for column in ("candidate − baseline", "metric"):
         table.add_column(column)
-    for column in ("delta", "interval", "change", "p", "adj. p", "+ / = / −", "can see"):
+    others = {key: name for key, name in _TESTS.items() if any(row[key] is not None for row in compared)}
+    for column in ("delta", "interval", "change", "p", *others.values(), "adj. p", "+ / = / −", "can see"):
         table.add_column(column, justify="right", no_wrap=True)
-    for row in sorted(compared, key=lambda r: (r["baseline"], r["candidate"], order[r["metric"]])):
+    asked = [row for row in compared if row["metric"] in order]  # judged@k may be there because others need it
+    for row in sorted(asked, key=lambda r: (r["baseline"], r["candidate"], order[r["metric"]])):
         interval = f"[{_number(row['delta_low'])}, {_number(row['delta_high'])}]"
         star = "*" if row["significant"] else ""
         table.add_row(
@@ -56,6 +59,7 @@ def show_comparisons(console: Console, compared: Sequence[Mapping[str, Any]], me
             escape(interval),
             "–" if row["relative"] is None else f"{row['relative']:+.1%}",
             _p(row["p_value"]),
+            *[_p(row[key]) for key in others],
             _p(row["p_adjusted"]) + star,
             f"{row['wins']:,} / {row['ties']:,} / {row['losses']:,}",
             "–" if row["detectable_delta"] is None else f"±{row['detectable_delta']:.4f}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -13,7 +13,7 @@ from pipelines.complaints import input_errors
 from pipelines.config import Config
 from pipelines.read import Input
 from schemas.conform import Conformed, conform
-from schemas.errors import DataQualityError, InputError, did_you_mean
+from schemas.errors import ConfigurationError, DataQualityError, InputError, did_you_mean
 from schemas.inputs import INPUTS
 from schemas.outputs import QUARANTINE
 from schemas.table import Column, Table
@@ -67,9 +67,7 @@ def check(inputs: Mapping[str, Input], config: Config) -> Checked:
     served = groups["rankings" if "rankings" in groups else "impressions"]
     named = {group["system"] for group in served if group["reason"] is None}
     systems = tuple(sorted(system for system in named if system is not None))
-    if config.earlier is not None and config.earlier not in systems:
-        hint = did_you_mean(config.earlier, systems)
-        raise InputError(f"rankings has no system {config.earlier!r}, which earlier names", hint=hint)
+    _require_named(config, systems)
     from_behaviour = "impressions" in groups or config.labels_of is not None
     return Checked(
         tables,
@@ -78,6 +76,16 @@ def check(inputs: Mapping[str, Input], config: Config) -> Checked:
         max_grade=TOP_GRADE if from_behaviour else _top(groups["judgments"]),
         from_behaviour=from_behaviour,
     )
+
+
+def _require_named(config: Config, systems: Sequence[str]) -> None:
+    """Refuse a system that the configuration names and nobody ranks with, before anything is scored."""
+    named = {"earlier": config.earlier, "compare.baseline": config.compare.baseline}
+    named |= {f"gate[{place}].candidate": condition.candidate for place, condition in enumerate(config.gate)}
+    for where, name in named.items():
+        if name is not None and systems and name not in systems:
+            hint = did_you_mean(name, systems)
+            raise ConfigurationError(f"the system {name!r} has no rankings", where=where, hint=hint)
 
 
 def _top(groups: list[Row]) -> float:
@@ -91,7 +99,7 @@ def contract(name: str, config: Config) -> Table:
         return replace(
             table, columns=tuple(replace(c, optional=c.optional and c.name != "score") for c in table.columns)
         )
-    if name == "judgments" and config.statistics.label_draws:
+    if name == "judgments" and config.statistics.label_draws and not config.behaviour:
         return table.plus([Column("grade_sd", "double", "uncertainty of the grade", nullable=True, minimum=0)])
     if name == "impressions":
         return table.plus(Column(context, "string", "a context", nullable=True) for context in config.labels.contexts)

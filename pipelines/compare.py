@@ -33,10 +33,10 @@ def compare(estimates: DataFrame, *, family: Collection[str], correction: str, c
 
 
 def family_of(config: Config) -> list[str]:
-    """Keys of the metrics whose tests are adjusted together."""
+    """Keys of the metrics whose tests are adjusted together; how alike two lists are is no test of which is better."""
     gated = [condition.metric for condition in config.gate]
     chosen = gated if gated and config.compare.family == "gate" else config.metrics
-    return list(dict.fromkeys(parse(name).key for name in chosen))
+    return list(dict.fromkeys(spec.key for spec in map(parse, chosen) if spec.metric.scope == "list"))
 
 
 def _adjust(family: frozenset[str], correction: str, alpha: float) -> Callable[[Batches], Batches]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipelines.compare import compare
-from pipelines.config_statistics import Bands, Statistics
+from pipelines.config import JUDGED, MIN_JUDGED
+from pipelines.config_statistics import Bands, Compare, Statistics
 from pipelines.estimate import estimate
 from pipelines.runs import Manifest, read_table
-from pipelines.segments import with_bands
+from pipelines.segments import bounded, with_bands
 from schemas.errors import InputError
 from udfs.registry import Spec, parse
 from udfs.statistics.mix import Cell, Split, split
@@ -45,30 +45,65 @@ class RunComparison:
 def compare_runs(
     spark: SparkSession, warehouse: str, runs: tuple[Manifest, Manifest], systems: tuple[str, str]
 ) -> RunComparison:
-    """System by system as named, first run against second, on the metrics and segments that both have."""
+    """System by system as named, first run against second, on the metrics and segments that both have.
+
+    A query counts where enough of its list is judged for both runs; the other settings are those of the second.
+    """
     specs, segments = common(runs)
     how = Statistics.model_validate(runs[1].config.get("statistics", {}))
     tables = [_rows(spark, warehouse, run, system, segments) for run, system in zip(runs, systems, strict=True)]
+    shared = set(tables[0].columns) & set(tables[1].columns)
+    cluster = how.cluster if how.cluster in shared else None
+    least = max(map(_least_judged, runs))
     keys = tuple(spec.key for spec in specs)
     plan = Plan(
         systems=(BEFORE, AFTER),
         metrics=keys,
         pooled=tuple(spec.key for spec in specs if spec.metric.pool is not None),
         segments=segments,
-        judged=(None,) * len(keys),
+        judged=tuple(_judged(spec, shared) if least else None for spec in specs),
+        min_judged=least,
         confidence=how.confidence,
     )
-    named = [table.withColumn("system", F.lit(name)) for table, name in zip(tables, plan.systems, strict=True)]
+    of_query = ["weight", *plan.columns, *([cluster] if cluster and cluster not in plan.columns else [])]
+    named = [
+        table.select(F.lit(name).alias("system"), "query_id", *of_query, *plan.numbers)
+        for table, name in zip(tables, plan.systems, strict=True)
+    ]
+    cut = bounded(named[0].unionByName(named[1]), segments=segments, most=how.max_values, many=how.many_values)
+    before, after = (cut.where(F.col("system") == name) for name in plan.systems)
     # Each run by itself: its own queries, weights and segments.
-    alone = [estimate(table, plan=plan).where("baseline IS NULL") for table in named]
-    averages = [[row.asDict() for row in table.collect()] for table in alone]
-    columns = ["query_id", "system", *plan.numbers]
-    theirs = tables[1].select("query_id", "weight", *plan.columns)
-    paired = reduce(DataFrame.unionByName, [table.select(*columns) for table in named]).join(theirs, "query_id")
-    both = estimate(paired, plan=replace(plan, pairs=((BEFORE, AFTER),)), scattered=True)
-    compared = compare(both, family=keys, correction="holm", confidence=how.confidence)
+    averages = [
+        [row.asDict() for row in estimate(table, plan=plan).where("baseline IS NULL").collect()]
+        for table in (before, after)
+    ]
+    values = cut.select("system", "query_id", *plan.numbers)
+    paired = values.join(after.select("query_id", *of_query), "query_id")
+    both = replace(plan, pairs=((BEFORE, AFTER),), clustered=cluster is not None)
+    compared = compare(
+        estimate(paired, plan=both, cluster=cluster, scattered=True),
+        family=keys,
+        correction=Compare.model_validate(runs[1].config.get("compare", {})).correction,
+        confidence=how.confidence,
+    )
     rows = [row.asDict() for row in compared.where("queries > 0").collect()]
     return RunComparison(rows, splits(averages[0], averages[1], keys, plan.segments))
+
+
+def _least_judged(run: Manifest) -> float:
+    """How much of a top k must be judged for a query to count, as the run itself had it."""
+    asked = Compare.model_validate(run.config.get("compare", {})).min_judged
+    if asked == "auto":
+        return MIN_JUDGED if run.conventions.get("unjudged") == "cut_then_condense" else 0.0
+    return asked or 0.0
+
+
+def _judged(spec: Spec, columns: Collection[str]) -> str | None:
+    """The column that says how much of the top k of this metric is judged, where the runs have it."""
+    if spec.metric.name == JUDGED or spec.k is None:
+        return None
+    key = parse(f"{JUDGED}@{spec.k}").key
+    return key if key in columns else None
 
 
 def common(runs: tuple[Manifest, Manifest]) -> tuple[list[Spec], tuple[tuple[str, ...], ...]]:

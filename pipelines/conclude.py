@@ -35,8 +35,9 @@ class Conclusions:
 class Scored:
     """What was scored, and what it was scored from.
 
-    `rescore` makes query metrics from other labels, for where the labels are uncertain; `beside` holds averages
-    that do not come from the query metrics; `goal` labels by the goal alone; `days` are those of the labels.
+    `rescore` makes query metrics from other labels, and `redraw` draws such labels where they are uncertain;
+    `beside` holds averages that do not come from the query metrics; `goal` labels by the goal alone; `days` are those
+    of the labels.
     """
 
     query_metrics: DataFrame
@@ -46,6 +47,7 @@ class Scored:
     specs: Sequence[Spec]
     conventions: Conventions
     rescore: Callable[[DataFrame], DataFrame]
+    redraw: Callable[[int], DataFrame]
     beside: DataFrame | None = None
     goal: DataFrame | None = None
     days: Span | None = None
@@ -101,10 +103,7 @@ def _estimates(scored: Scored, plan: Plan, config: Config) -> DataFrame:
     estimates = estimate(cut, plan=plan, cluster=how.cluster)
     if not how.label_draws or not plan.pairs:
         return estimates
-    top = scored.conventions.max_grade
-    return with_label_errors(
-        estimates, cut, scored.labels, scored.rescore, plan=plan, draws=how.label_draws, max_grade=top
-    )
+    return with_label_errors(estimates, cut, scored.redraw, scored.rescore, plan=plan, draws=how.label_draws)
 
 
 def _by_goal(scored: Scored, plan: Plan, config: Config) -> tuple[dict[str, object], ...]:
@@ -120,9 +119,9 @@ def _movers(attempt: Attempt, scored: Scored, plan: Plan, config: Config) -> Dat
     if not config.compare.movers:
         return None
     specs = headline(config, scored.specs)
-    changed = attempt.hold(
-        changes(scored.query_metrics, pairs=plan.pairs, specs=specs, most=config.compare.movers).coalesce(1)
-    )
+    keys = [spec.key for spec in specs]
+    largest = changes(scored.query_metrics, plan=plan, keys=keys, most=config.compare.movers)
+    changed = attempt.hold(largest.coalesce(1))
     moved = with_moves(changed, scored.rankings, scored.labels, specs=specs, conventions=scored.conventions)
     return attempt.write("query_changes", moved.coalesce(1))
 

@@ -133,7 +133,9 @@ class Config(Section):
     compare: Compare = Field(Compare(), description="Which systems are compared.")
     gate: tuple[Condition, ...] = Field((), description="The conditions of release, each a section of its own.")
     earlier: str | None = Field(
-        None, description="The system whose lists retention, rbo and rank_tau compare the others with."
+        None,
+        description="The system whose lists retention, rbo and rank_tau compare the others with; the baseline where "
+        "not set.",
     )
     conventions: Conventions = Field(
         Conventions(),
@@ -214,6 +216,11 @@ class Config(Section):
                 )
             if parse(condition.metric).metric.scope == "system":
                 raise ValueError(f"{at} is about {condition.metric!r}, which has no value per query to be certain of")
+            if condition.min_judged is not None and parse(condition.metric).k is None:
+                raise ValueError(
+                    f"{at} has min_judged, but {condition.metric!r} has no cut-off to count judged documents within: "
+                    f"write {condition.metric}@10, or another k"
+                )
             if condition.segment not in segments:
                 raise ValueError(
                     f"{at} is about the segment {condition.segment!r}, which is not reported: add it to segments, or "
@@ -221,12 +228,19 @@ class Config(Section):
                 )
             if not condition.absolute and self.compare.baseline is None:
                 raise ValueError(f"{at} compares with a baseline: name it in compare.baseline")
+            if not condition.absolute and condition.candidate == self.compare.baseline:
+                raise ValueError(f"{at} compares {condition.candidate!r} with itself: name another candidate")
         return self
 
     @property
     def behaviour(self) -> bool:
         """Whether labels come from a log, which has holes where a document was never shown."""
         return self.labels_of is not None or self.inputs.impressions is not None
+
+    @property
+    def other(self) -> str | None:
+        """The system whose lists those of the others are held against."""
+        return self.earlier or self.compare.baseline
 
     @property
     def min_judged(self) -> float | None:
@@ -247,7 +261,7 @@ class Config(Section):
         for spec in self.specs:
             for need in spec.metric.needs:
                 where = "earlier" if need == "earlier" else f"inputs.{need}"
-                if (self.earlier if need == "earlier" else getattr(self.inputs, need)) is None:
+                if (self.other if need == "earlier" else getattr(self.inputs, need)) is None:
                     raise ValueError(f"the metric {spec.name} needs {where}, which is not set")
         return self
 
@@ -260,6 +274,12 @@ class Config(Section):
             raise ValueError("inputs needs rankings and judgments, or a log: impressions and interactions")
         if self.compare.goal is not None and not self.behaviour:
             raise ValueError("compare.goal needs labels made from behaviour: a log, or labels_of")
+        how = self.labels.grade
+        if self.statistics.label_draws and self.behaviour and (how.objective != "click" or how.scale == "quantiles"):
+            raise ValueError(
+                "statistics.label_draws draws grades by the lift of clicks: set labels.grade.objective to click, and "
+                "labels.grade.scale to cuts or lift"
+            )
         return self
 
     @property
@@ -293,7 +313,8 @@ class Config(Section):
         """This configuration with nothing to read but the log and the judgments that correct it."""
         kept = {"impressions", "interactions", "judgments"}
         inputs = self.inputs.model_copy(update={name: None for name in Inputs.model_fields if name not in kept})
-        return self.model_copy(update={"inputs": inputs, "segments": (), "earlier": None})
+        nothing = {"segments": (), "earlier": None, "compare": Compare(), "gate": ()}
+        return self.model_copy(update={"inputs": inputs} | nothing)
 
     def settings(self) -> dict[str, Any]:
         """What decides the numbers: everything but where the work is done and where results go."""

@@ -65,8 +65,9 @@ class Statistics(Section):
     label_draws: int = Field(
         0,
         ge=0,
-        description="Times that grades are drawn from their uncertainty (a column `grade_sd` of the labels) and "
-        "everything is scored again, so that errors of differences hold that of the labels; 0 takes labels as true.",
+        description="Times that grades are drawn from their uncertainty (the posterior of labels from behaviour, a "
+        "column `grade_sd` of judgments) and everything is scored again, so that errors of differences hold that of "
+        "the labels; 0 takes labels as true.",
     )
     max_values: int = Field(1000, ge=1, description="Most values that a segment may have.")
     many_values: Literal["refuse", "other"] = Field(

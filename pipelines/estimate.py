@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.config import Config
-from schemas.errors import ConfigurationError, did_you_mean
 from udfs.registry import Spec
 from udfs.statistics.finish import ESTIMATES_DDL, finish
 from udfs.statistics.frame import QUERY, UNIT
@@ -45,13 +44,6 @@ def plan_of(config: Config, systems: Sequence[str], specs: Sequence[Spec]) -> Pl
 def pairs_of(config: Config, systems: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Baseline and candidate of every comparison."""
     baseline = config.compare.baseline
-    named = {"compare.baseline": baseline}
-    named |= {f"gate[{place}].candidate": condition.candidate for place, condition in enumerate(config.gate)}
-    for where, name in named.items():
-        if name is not None and name not in systems:
-            raise ConfigurationError(
-                f"the system {name!r} has no rankings", where=where, hint=did_you_mean(name, systems)
-            )
     first = [] if baseline is None else [baseline]
     ordered = [*first, *[system for system in systems if system != baseline]]
     every = combinations(ordered, 2)

@@ -16,6 +16,7 @@ from pipelines.complaints import input_errors
 from pipelines.conclude import Scored, conclude
 from pipelines.config import Config, Span
 from pipelines.coverage import coverage
+from pipelines.impute import redrawer
 from pipelines.labelling import Labelled, by_goal, earlier_labels, labelled
 from pipelines.publish import Attempt
 from pipelines.quality.inspect import Inspection, record
@@ -55,7 +56,6 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
     if done and not force:
         logger.debug("run %s has the key %s of this work: date, configuration, inputs and code", done[0].run, key)
         return Outcome(done[0], found_done=True)
-
     with Attempt(storage, date, key) as attempt, input_errors("while evaluating"):
         stages.tables = attempt.tables
         with stages.stage("check"):
@@ -68,8 +68,7 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
         with stages.stage("label"):
             made = _labels(spark, attempt, checked, config, found)
             attempt.write("quarantine", quarantined(checked, made))
-            logged = None if made is None else made.rankings
-            rankings = checked.rows("rankings") if "rankings" in checked.tables or logged is None else logged
+            rankings = lists(checked, made)
         with stages.stage("score"):
             proof = evidence(checked, config, made)
             rescore = scorer(rankings, proof, checked, config, conventions)
@@ -84,6 +83,7 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
                 specs=of_lists(config),
                 conventions=conventions,
                 rescore=rescore,
+                redraw=redrawer(proof.labels, None if made is None else made.labels, config, conventions.max_grade),
                 beside=of_systems(rankings, checked, config, conventions),
                 goal=goal_labels(made, config),
                 days=labelled_days(config, date),
@@ -107,6 +107,12 @@ def require_systems(checked: Checked) -> None:
     if not checked.systems:
         hint = "give rankings, or the column system of impressions"
         raise InputError("there are no systems to evaluate: the log does not name them", hint=hint)
+
+
+def lists(checked: Checked, made: Labelled | None) -> DataFrame:
+    """The ranked lists to evaluate: those that are given, or the pages of the log."""
+    logged = None if made is None else made.rankings
+    return checked.rows("rankings") if "rankings" in checked.tables or logged is None else logged
 
 
 def of_lists(config: Config) -> list[Spec]:
@@ -190,7 +196,7 @@ def evidence(checked: Checked, config: Config, made: Labelled | None) -> Evidenc
     """The tables that lists are scored by, as far as they are configured."""
     given = {name: checked.rows(name) for name in ("queries", "documents", "decisions") if name in checked.tables}
     labels = checked.rows("judgments") if made is None else made.judgments
-    return Evidence(labels, **given, earlier=config.earlier)
+    return Evidence(labels, **given, earlier=config.other)
 
 
 def goal_labels(made: Labelled | None, config: Config) -> DataFrame | None:

@@ -54,7 +54,8 @@ def judge(rows: Sequence[Row], config: Config, systems: Sequence[str], *, behavi
     for condition in config.gate:
         spec, baseline = parse(condition.metric), config.compare.baseline
         rivals = [system for system in systems if system != baseline]
-        for candidate in [condition.candidate] if condition.candidate else rivals:
+        # Without a candidate nothing was shown to be good enough: that must not pass for want of a verdict.
+        for candidate in [condition.candidate] if condition.candidate else rivals or [NOBODY]:
             about = None if condition.absolute else baseline
             given = {
                 key[3]: row
@@ -62,7 +63,7 @@ def judge(rows: Sequence[Row], config: Config, systems: Sequence[str], *, behavi
                 if key[:3] == (about, candidate, condition.segment) and key[4] == spec.key
             }
             named = condition.value or ("all" if condition.segment == "all" else None)
-            for value in [named] if named else sorted(given) or ["(any)"]:
+            for value in [named] if named else sorted(given) or [NOBODY]:
                 judged = found.get((None, candidate, condition.segment, value, config.judged_key(spec)))
                 verdict, reason = _judged(condition, given.get(value), judged)
                 logger.debug("gate: %s for %s, %s: %s, %s", condition.demand, candidate, value, verdict, reason)
@@ -82,6 +83,7 @@ def judge(rows: Sequence[Row], config: Config, systems: Sequence[str], *, behavi
     return verdicts
 
 
+NOBODY = "(any)"
 ABSOLUTE = "an absolute target misleads on labels made from behaviour: a sparse log flatters every system"
 
 

@@ -11,21 +11,20 @@ from pipelines.order import order
 from schemas.outputs import QUERY_CHANGES
 from udfs.conventions import Conventions
 from udfs.registry import Spec
+from udfs.statistics.plan import TIE, Plan
 
 DOCUMENTS = 5  # moved documents that are spelled out per query
 DEPTH = 10  # how far down moves are looked for where a metric has no cut-off
 
 
-def changes(
-    query_metrics: DataFrame, *, pairs: Sequence[tuple[str, str]], specs: Sequence[Spec], most: int
-) -> DataFrame:
+def changes(query_metrics: DataFrame, *, plan: Plan, keys: Sequence[str], most: int) -> DataFrame:
     """Per pair and metric, the `most` largest gains and losses; equal ones by query_id, so that the answer is one.
 
-    The rows of a query come together once, however many pairs there are.
+    Only queries that count in the comparison are looked at. The rows of a query come together once, however many
+    pairs there are.
     """
-    keys = [spec.key for spec in specs]
-    rows = query_metrics.where(F.col("system").isin(*{system for pair in pairs for system in pair}))
-    by_query = _by_system(rows, ["query_id"], F.struct("weight", *keys), "of")
+    rows = query_metrics.where(F.col("system").isin(*{system for pair in plan.pairs for system in pair}))
+    by_query = _by_system(rows, ["query_id"], F.struct("weight", *[_counted(key, plan) for key in keys]), "of")
     of = F.col("of")
     compared = [
         F.struct(
@@ -36,19 +35,26 @@ def changes(
             of[baseline][key].alias("baseline_value"),
             of[candidate][key].alias("candidate_value"),
         )
-        for baseline, candidate in pairs
+        for baseline, candidate in plan.pairs
         for key in keys
     ]
     delta = F.col("candidate_value") - F.col("baseline_value")
     each = (
         by_query.select("query_id", F.explode(F.array(*compared)).alias("compared"))
         .select("query_id", "compared.*")
-        .select("*", delta.alias("delta"), F.when(delta > 0, "gain").when(delta < 0, "loss").alias("direction"))
+        .select("*", delta.alias("delta"), F.when(delta > TIE, "gain").when(delta < -TIE, "loss").alias("direction"))
         .where(F.col("direction").isNotNull())
     )
     same = Window.partitionBy("baseline", "candidate", "metric", "direction")
     largest = same.orderBy(F.desc(F.abs("delta")), "query_id")
     return each.withColumn("place", F.row_number().over(largest)).where(F.col("place") <= most)
+
+
+def _counted(key: str, plan: Plan) -> Column:
+    """A metric's value; null where too little of the list is judged for it to count."""
+    judged = dict(zip(plan.metrics, plan.judged, strict=True))[key]
+    value = F.col(key)
+    return (value if judged is None else F.when(F.col(judged) >= plan.min_judged, value)).alias(key)
 
 
 def with_moves(

@@ -12,6 +12,7 @@ from schemas.errors import DataQualityError
 from udfs.statistics.plan import BETWEEN
 
 OTHER = "(other)"
+_ROUNDING = 1e-9  # of a share of traffic: what the order of adding up can change
 
 
 def with_bands(query_metrics: DataFrame, *, bands: Bands, wanted: Sequence[str]) -> DataFrame:
@@ -49,8 +50,8 @@ def _traffic_band(rows: DataFrame, head: float, torso: float) -> DataFrame:
     total = F.sum("traffic").over(Window.partitionBy())
     share = before / F.nullif(total, F.lit(0.0))
     ends = levels.select("level", share.alias("share")).agg(
-        F.min(F.when(F.col("share") < head, F.col("level"))).alias("_head"),
-        F.min(F.when(F.col("share") < torso, F.col("level"))).alias("_torso"),
+        F.min(F.when(F.col("share") < head - _ROUNDING, F.col("level"))).alias("_head"),
+        F.min(F.when(F.col("share") < torso - _ROUNDING, F.col("level"))).alias("_torso"),
     )
     band = F.when(level >= F.col("_head"), "head").when(level >= F.col("_torso"), "torso").otherwise("tail")
     return rows.crossJoin(F.broadcast(ends)).withColumn(TRAFFIC_BAND, band).drop("_head", "_torso")
@@ -59,41 +60,39 @@ def _traffic_band(rows: DataFrame, head: float, torso: float) -> DataFrame:
 def bounded(rows: DataFrame, *, segments: Sequence[Sequence[str]], most: int, many: str) -> DataFrame:
     """The rows with no segment of more than `most` values, or a refusal.
 
-    A single column with too many values keeps its largest ones; the others become `(other)`.
+    With `many` = other, a column with too many values keeps its largest ones, and the others become `(other)`.
     """
-    if not segments:
-        return rows
-    counted = [
-        F.approx_count_distinct(F.concat_ws(BETWEEN, *names)).alias(str(at)) for at, names in enumerate(segments)
-    ]
-    found = rows.agg(*counted).first()
-    assert found is not None
-    # The count is approximate, to 5 %: a segment is over the bound when it is so beyond doubt.
-    over = {BETWEEN.join(names): found[at] for at, names in enumerate(segments) if found[at] > 1.1 * most}
-    if not over:
-        return rows
-    first, values = next(iter(over.items()))
-    combined = [name for name in over if BETWEEN in name]
-    if many == "refuse":
+    single = [names for names in segments if len(names) == 1]
+    over = _over(rows, segments, most)
+    if over and many == "other":
+        capped = [names[0] for names in single if names[0] in over]
+        for name in capped:
+            rows = _capped(rows, name, most)
+        over = _over(rows, [names for names in segments if len(names) > 1], most) if capped else over
+    for name, values in over.items():
+        hint = "choose a coarser column" if [name] in map(list, single) else "combine coarser columns"
+        cap = ", or set statistics.many_values: other" if many == "refuse" else ""
         raise DataQualityError(
-            f"the segment {first!r} has about {values:,} values, more than statistics.max_values = {most:,}",
-            hint="choose a coarser column, raise statistics.max_values, or set statistics.many_values: other",
-        )
-    for name in (name for name in over if name not in combined):
-        largest = (
-            rows.groupBy(name)
-            .count()
-            .orderBy(F.desc("count"), name)
-            .limit(most)
-            .select(name, F.lit(True).alias("_keep"))
-        )
-        rows = rows.join(F.broadcast(largest), name, "left")
-        kept = F.when(F.col("_keep") | F.col(name).isNull(), F.col(name)).otherwise(F.lit(OTHER))
-        rows = rows.withColumn(name, kept).drop("_keep")
-    if combined:
-        raise DataQualityError(
-            f"the combined segment {combined[0]!r} has about {over[combined[0]]:,} values, more than "
-            f"statistics.max_values = {most:,}",
-            hint="combine coarser columns, or raise statistics.max_values",
+            f"the segment {name!r} has about {values:,} values, more than statistics.max_values = {most:,}",
+            hint=f"{hint}, raise statistics.max_values{cap}",
         )
     return rows
+
+
+def _over(rows: DataFrame, segments: Sequence[Sequence[str]], most: int) -> dict[str, int]:
+    """The segments with more than `most` values, counted in one pass and never listed."""
+    if not segments:
+        return {}
+    each = [F.approx_count_distinct(F.concat_ws(BETWEEN, *names)).alias(str(at)) for at, names in enumerate(segments)]
+    found = rows.agg(*each).first()
+    assert found is not None
+    # The count is approximate, to 5 %: a segment is over the bound when it is so beyond doubt.
+    return {BETWEEN.join(names): found[at] for at, names in enumerate(segments) if found[at] > 1.1 * most}
+
+
+def _capped(rows: DataFrame, name: str, most: int) -> DataFrame:
+    """The rows with the values of one column that the fewest queries have as one."""
+    by_size = rows.groupBy(name).count().orderBy(F.desc("count"), name)
+    largest = by_size.limit(most).select(name, F.lit(True).alias("_keep"))
+    kept = F.when(F.col("_keep") | F.col(name).isNull(), F.col(name)).otherwise(F.lit(OTHER))
+    return rows.join(F.broadcast(largest), name, "left").withColumn(name, kept).drop("_keep")

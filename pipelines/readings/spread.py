@@ -6,7 +6,8 @@ from pipelines.readings.rules import Pair, change, reading
 
 _CARRIED = 0.8  # a segment with this share of the difference carries it
 _MINORITY = 0.5  # if it has at most this share of the queries
-_FEW = 0.5  # share of the difference that a few queries may not exceed
+_FEW = 0.1  # queries up to this share of those that changed are few
+_HALF = 0.5  # share of the difference that a few queries may not reach
 
 
 @reading
@@ -30,7 +31,7 @@ def carried_by_one_segment(pair: Pair) -> str | None:
 
 @reading
 def carried_by_few_queries(pair: Pair) -> str | None:
-    """The largest movers alone make up half of the difference or more."""
+    """The largest movers, few among the queries that changed, alone make up half of the difference or more."""
     found = pair.headline
     if found is None or pair.moved(found[1]) == 0:
         return None
@@ -43,7 +44,7 @@ def carried_by_few_queries(pair: Pair) -> str | None:
         if (c["baseline"], c["candidate"], c["metric"], c["direction"]) == about
     ]
     share = sum(largest) / (row["delta"] * row["queries"])
-    if share >= _FEW and len(largest) < row["wins"] + row["losses"]:
+    if share >= _HALF and len(largest) <= _FEW * (row["wins"] + row["losses"]):
         return (
             f"{len(largest)} of {row['queries']:,} queries make up {share:.0%} of the difference in {spec.name}: look "
             "at them in query_changes before believing it."

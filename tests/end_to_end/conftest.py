@@ -1,9 +1,12 @@
 """Running Assay as its users do: in processes of its own."""
 
+import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,29 @@ ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+Command = Sequence[str | Path]
+
+# Each command's code ends what it said, on both streams.
+IN_TURN = """
+import json, sys
+from jobs import cli
+for words in json.load(sys.stdin):
+    code = cli.invoke(cli.assay, words[1:])
+    for stream in (sys.stdout, sys.stderr):
+        print(f"\\n= {code}", file=stream, flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command answered."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+InTurn = Callable[[Sequence[Command]], list[Said]]
 
 
 @pytest.fixture
@@ -36,6 +62,30 @@ def run(environment: dict[str, str]) -> Run:
             timeout=600,
             check=False,
         )
+
+    return call
+
+
+@pytest.fixture
+def in_turn(environment: dict[str, str]) -> InTurn:
+    """Run commands of ours one after the other in one process, so that Java starts once."""
+
+    def call(commands: Sequence[Command]) -> list[Said]:
+        done = subprocess.run(
+            [sys.executable, "-c", IN_TURN],
+            input=json.dumps([[str(word) for word in command] for command in commands]),
+            cwd=ROOT,
+            env=environment | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        out, err = (re.split(r"\n= (\d+)\n", stream) for stream in (done.stdout, done.stderr))
+        codes = [int(code) for code in out[1::2]]
+        assert len(codes) == len(commands), done.stderr
+        return [Said(*said) for said in zip(codes, out[:-1:2], err[:-1:2], strict=True)]
 
     return call
 

@@ -4,13 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import Run
+from tests.end_to_end.conftest import Command, InTurn, Run, Said
 
-BEFORE_JAVA = {"JAVA_HOME": "/nowhere"}
+
+def evaluation(demo: Path, *options: str, date: str = "2026-11-01") -> Command:
+    return ("assay", "evaluate", "--config", demo / "demo.yaml", "--date", date, *options)
 
 
 def evaluate(run: Run, demo: Path, *options: str, date: str = "2026-11-01", **changes: str) -> tuple[int, str]:
-    done = run("assay", "evaluate", "--config", demo / "demo.yaml", "--date", date, *options, **changes)
+    done = run(*evaluation(demo, *options, date=date), **changes)
+    return told(Said(done.returncode, done.stdout, done.stderr))
+
+
+def told(done: Said) -> tuple[int, str]:
+    """The exit code and the message of a command, which never shows where in the code it stopped."""
     assert "Traceback" not in done.stderr + done.stdout
     assert "\tat org.apache" not in done.stderr
     return done.returncode, " ".join(done.stderr.split())
@@ -43,7 +50,7 @@ def test_without_java_one_line_says_what_to_install(run: Run, demo: Path, tmp_pa
     assert "Java 17" in said and "apt-get install" in said
 
 
-def test_unusable_inputs_and_warehouses_are_named(run: Run, demo: Path, tmp_path: Path) -> None:
+def test_unusable_inputs_and_warehouses_are_named(in_turn: InTurn, demo: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"PAR1 but not really")
     narrow = tmp_path / "narrow.csv"
@@ -64,25 +71,37 @@ def test_unusable_inputs_and_warehouses_are_named(run: Run, demo: Path, tmp_path
         (("--set", judgments % (broken, "parquet")), 3, f"{broken} is not a Parquet file"),
         (("--set", f"warehouse={blocked}"), 5, str(blocked)),
     ]
-    for options, code, message in cases:
-        got, said = evaluate(run, demo, *options)
+    *found, other_day = in_turn(
+        [*[evaluation(demo, *options) for options, _, _ in cases], evaluation(demo, date="2026-11-02")]
+    )
+    for (_, code, message), done in zip(cases, found, strict=True):
+        got, said = told(done)
         assert (got, message in said) == (code, True), said
-    got, said = evaluate(run, demo, date="2026-11-02")
+    got, said = told(other_day)
     assert got == 3
     assert "has no data for 2026-11-02" in said
 
 
-def test_a_gate_stops_the_release_but_not_the_publishing(run: Run, demo: Path) -> None:
+def test_a_gate_stops_the_release_but_not_the_publishing(run: Run, in_turn: InTurn, demo: Path) -> None:
     better = "gate=[{metric: ndcg@10, superiority: true, candidate: bm25}]"
     small = "gate=[{metric: ndcg@10, drop: 0.01, segment: device, value: ios, candidate: bm25, min_queries: 9999}]"
     pairs = "compare={baseline: neural, movers: 0}"
-    code, said = evaluate(run, demo, "--set", better, "--set", pairs)
+    failed, shown, let_through, undecided = in_turn(
+        [
+            evaluation(demo, "--set", better, "--set", pairs),
+            ("assay", "runs", "--warehouse", demo / "warehouse", "--output", "json"),
+            evaluation(demo, "--set", better, "--set", pairs, "--no-gate"),
+            evaluation(demo, "--set", small, "--set", pairs),
+        ]
+    )
+    code, said = told(failed)
     assert code == 6
     assert "1 of 1 conditions of the gate are not met, first: ndcg@10 better than baseline for bm25: fail" in said
-    shown = run("assay", "runs", "--warehouse", demo / "warehouse", "--output", "json").stdout
-    assert '"verdict":"fail"' in shown.replace('": "', '":"')
-    assert evaluate(run, demo, "--set", better, "--set", pairs, "--no-gate")[0] == 0  # found done, and let through
-    code, said = evaluate(run, demo, "--set", small, "--set", pairs)
+    assert "✗ gate fail: ndcg@10 better than baseline for bm25: delta -0." in failed.stdout
+    assert '"verdict":"fail"' in shown.stdout.replace('": "', '":"')
+    assert let_through.returncode == 0  # found done, and let through
+    assert "✗ gate fail" in let_through.stdout
+    code, said = told(undecided)
     assert code == 6
     assert "undecidable, 1,050 queries, fewer than min_queries = 9,999" in said
     code, said = evaluate(run, demo, "--set", "gate=[{metric: mrr@10, drop: 0.01}]", JAVA_HOME="/nowhere")
@@ -90,16 +109,20 @@ def test_a_gate_stops_the_release_but_not_the_publishing(run: Run, demo: Path) -
     assert "gate[0] is about 'mrr@10', which is not computed" in said
 
 
-def test_published_runs_are_compared_and_tell_how_many_queries_a_difference_needs(run: Run, demo: Path) -> None:
-    assert evaluate(run, demo, "--set", "compare={baseline: bm25, movers: 0}")[0] == 0
+def test_published_runs_are_compared_and_tell_how_many_queries_a_difference_needs(in_turn: InTurn, demo: Path) -> None:
     place = ("--warehouse", demo / "warehouse")
-    power = run("assay", "power", "--delta", "0.01", "--metric", "ndcg@10", "--candidate", "neural", *place)
-    assert power.returncode == 0
-    assert "queries show a true difference of 0.01 in 80% of cases" in power.stdout
     both = ("2026-11-01", "2026-11-01", "--before-system", "hybrid", "--system", "neural", "--master", "local[2]")
-    compared = run("assay", "compare", *both, *place)
+    evaluated, power, compared, unknown = in_turn(
+        [
+            evaluation(demo, "--set", "compare={baseline: bm25, movers: 0}"),
+            ("assay", "power", "--delta", "0.01", "--metric", "ndcg@10", "--candidate", "neural", *place),
+            ("assay", "compare", *both, *place),
+            ("assay", "compare", "2026-11-01", "2026-10-01", *place),
+        ]
+    )
+    assert (evaluated.returncode, power.returncode) == (0, 0)
+    assert "queries show a true difference of 0.01 in 80% of cases" in power.stdout
     assert compared.returncode == 0, compared.stderr
     assert "ndcg_at_10, macro: +0.0179 = +0.0179 within" in compared.stdout
-    unknown = run("assay", "compare", "2026-11-01", "2026-10-01", *place)
     assert unknown.returncode == 3
     assert "there is no run '2026-10-01'" in unknown.stderr

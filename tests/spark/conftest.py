@@ -16,12 +16,18 @@ def spark() -> Iterator[SparkSession]:
         yield made
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _clean(spark: SparkSession) -> Iterator[None]:
-    """What a test registers or sets is gone after it."""
-    partitions = spark.conf.get("spark.sql.shuffle.partitions")
+    """What the tests of a module register is gone after them; to ask after each would cost more than most tests."""
     yield
-    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
     for table in spark.catalog.listTables():
         if table.isTemporary:
             spark.catalog.dropTempView(table.name)
+
+
+@pytest.fixture(autouse=True)
+def _as_before(spark: SparkSession) -> Iterator[None]:
+    """What a test sets is as before after it."""
+    partitions = spark.conf.get("spark.sql.shuffle.partitions")
+    yield
+    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))

@@ -8,14 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from pipelines.compare_runs import compare_runs
 from pipelines.config import Config
 from pipelines.config_statistics import Bands
 from pipelines.estimate import estimate
 from pipelines.evaluate import evaluate
-from pipelines.runs import read_table
+from pipelines.movers import changes
+from pipelines.publish import Attempt
+from pipelines.runs import Manifest, read_table
 from pipelines.segments import bounded, with_bands
+from pipelines.storage import Storage
 from schemas.errors import ConfigurationError, DataQualityError
 from udfs.statistics.plan import Plan
 
@@ -64,6 +68,14 @@ def setting(folder: Path, *, worse: tuple[int, ...] = (), weight: int = 1, **cha
     return Config.model_validate(values | changes)
 
 
+@pytest.fixture(scope="module")
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, Manifest]:
+    """A run in which `new` is worse for two of the queries, for tests that only read it."""
+    folder = tmp_path_factory.mktemp("made") / "data"
+    config = setting(folder, worse=(1, 2), metrics=["mrr@3", "recall@2", "ndcg@3", "rbo"])
+    return config, evaluate(spark, config, DAY).manifest
+
+
 def rows(table: DataFrame, *keys: str) -> dict[tuple[object, ...], Any]:
     return {tuple(row[key] for key in keys): row for row in table.collect()}
 
@@ -80,15 +92,20 @@ def query_metrics(spark: SparkSession, n: int = 40) -> DataFrame:
     )
 
 
-def test_a_run_says_which_system_is_better_where_and_why(spark: SparkSession, tmp_path: Path) -> None:
-    config = setting(tmp_path / "data", worse=(1, 2))
-    manifest = evaluate(spark, config, DAY).manifest
-    averages = rows(read_table(spark, config.warehouse, "segment_metrics"), "system", "segment", "value", "metric")
+def test_a_run_says_which_system_is_better_where_and_why(spark: SparkSession, made: tuple[Config, Manifest]) -> None:
+    config, manifest = made
+
+    def published(name: str, *keys: str) -> dict[tuple[object, ...], Any]:
+        return rows(read_table(spark, config.warehouse, name, run=manifest.run), *keys)
+
+    averages = published("segment_metrics", "system", "segment", "value", "metric")
     assert averages["old", "all", "all", "mrr_at_3"]["macro"] == 0.5
     assert averages["old", "all", "all", "mrr_at_3"]["macro_low"] == 0.5
     assert averages["new", "all", "all", "recall_at_2"]["micro"] == pytest.approx(22 / 24)
     assert averages["new", "relevant_band", "1", "mrr_at_3"]["queries"] == QUERIES
-    compared = rows(read_table(spark, config.warehouse, "comparisons"), "segment", "value", "metric")
+    alike = averages["new", "all", "all", "rbo"]["macro"]  # with the lists of the baseline: .9, or .955 where worse
+    assert alike == pytest.approx((22 * 0.9 + 2 * 0.955) / 24)
+    compared = published("comparisons", "segment", "value", "metric")
     whole = compared["all", "all", "mrr_at_3"]
     assert (whole["wins"], whole["ties"], whole["losses"]) == (22, 0, 2)
     assert whole["delta"] == pytest.approx((22 * 0.5 - 2 / 6) / 24)
@@ -96,7 +113,7 @@ def test_a_run_says_which_system_is_better_where_and_why(spark: SparkSession, tm
     # the family is the gate's metric in every segment: all, two devices and one band
     assert whole["p_adjusted"] >= whole["p_value"]
     assert compared["all", "all", "recall_at_2"]["p_adjusted"] is None
-    moved = rows(read_table(spark, config.warehouse, "query_changes"), "direction", "place")
+    moved = published("query_changes", "direction", "place")
     assert set(moved) == {("gain", 1), ("gain", 2), ("loss", 1), ("loss", 2)}
     assert moved["loss", 1]["query_id"] == "q1"
     assert moved["loss", 1]["moved"] == "d0 (1) 2 → 3; d2 (?) 3 → 2"
@@ -109,20 +126,34 @@ def test_a_run_says_which_system_is_better_where_and_why(spark: SparkSession, tm
     assert [reading["rule"] for reading in manifest.readings] == ["recall_is_a_hit_rate"]
 
 
-def test_uncertain_labels_widen_what_is_said_of_a_difference(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_query_that_does_not_count_is_no_mover(spark: SparkSession) -> None:
+    table = spark.createDataFrame(
+        [("a", "q1", 1.0, 0.1, 0.9), ("b", "q1", 1.0, 0.9, 0.5), ("a", "q2", 1.0, 0.1, 0.9), ("b", "q2", 1.0, 0.2, 0.9)]
+        + [(system, "q3", 1.0, 0.3 + shift, 0.9) for system, shift in (("a", 0.0), ("b", 1e-12))],
+        "system string, query_id string, weight double, m double, judged double",
+    )
+    plan = Plan(systems=("a", "b"), metrics=("m",), pairs=(("a", "b"),), judged=("judged",), min_judged=0.7)
+    found = changes(table, plan=plan, keys=["m"], most=5).collect()
+    assert [(row["query_id"], row["direction"]) for row in found] == [("q2", "gain")]  # q1 is unknown, q3 a tie
+
+
+def test_uncertain_labels_widen_what_is_said_of_a_difference(
+    spark: SparkSession, made: tuple[Config, Manifest], tmp_path: Path
+) -> None:
     folder = tmp_path / "data"
-    plain = setting(folder, worse=(1, 2), metrics=["ndcg@3"], gate=[], segments=["device"])
-    evaluate(spark, plain, DAY)
-    before = rows(read_table(spark, plain.warehouse, "comparisons"), "segment", "value")
+    config = setting(
+        folder, worse=(1, 2), metrics=["ndcg@3"], gate=[], segments=["device"], statistics={"label_draws": 3}
+    )
     lines = "".join(f"q{q},d0,1,0.5\nq{q},d1,0,0.5\n" for q in range(QUERIES))
     (folder / "judgments.csv").write_text(f"query_id,doc_id,grade,grade_sd\n{lines}", encoding="utf-8")
-    drawn = plain.model_copy(update={"statistics": plain.statistics.model_copy(update={"label_draws": 3})})
-    evaluate(spark, drawn, DAY)
-    after = rows(read_table(spark, plain.warehouse, "comparisons"), "segment", "value")
-    for key in (("all", "all"), ("device", "ios")):
+    evaluate(spark, config, DAY)
+    places = (made[0].warehouse, config.warehouse)
+    before, after = (rows(read_table(spark, w, "comparisons"), "metric", "segment", "value") for w in places)
+    for key in (("ndcg_at_3", "all", "all"), ("ndcg_at_3", "device", "ios")):
         assert after[key]["delta"] == pytest.approx(before[key]["delta"])
         assert after[key]["stderr"] > before[key]["stderr"]
         assert after[key]["degrees"] < before[key]["degrees"]
+        assert after[key]["relative_stderr"] > before[key]["relative_stderr"]
 
 
 def test_an_unknown_baseline_is_named(spark: SparkSession, tmp_path: Path) -> None:
@@ -169,25 +200,81 @@ def test_traffic_bands_end_where_their_share_is_reached(spark: SparkSession) -> 
     assert found["q0",]["relevant_band"] == "1"
 
 
-def test_a_segment_with_too_many_values_is_refused_or_capped(spark: SparkSession) -> None:
-    table = query_metrics(spark).withColumnRenamed("query_id", "each")
-    with pytest.raises(DataQualityError, match=r"'each' has about .* values, more than statistics\.max_values = 10"):
-        bounded(table, segments=[("each",)], most=10, many="refuse")
-    capped = bounded(table, segments=[("each",)], most=10, many="other")
-    assert capped.select("each").distinct().count() == 11
-    assert capped.where("each = '(other)'").count() == 60
+def test_rounding_does_not_move_the_end_of_a_band(spark: SparkSession) -> None:
+    weights = [0.3, 0.2, 0.1]  # half of their sum is 0.3, but not to a computer
+    made = [("s", f"q{place}", weight) for place, weight in enumerate(weights)]
+    table = spark.createDataFrame(made, "system string, query_id string, weight double")
+    found = rows(with_bands(table, bands=Bands(), wanted=["traffic_band"]), "query_id")
+    assert [found[f"q{place}",]["traffic_band"] for place in range(3)] == ["head", "torso", "torso"]
 
 
-def test_two_runs_are_paired_by_query_and_split_by_segment(spark: SparkSession, tmp_path: Path) -> None:
-    before = evaluate(spark, setting(tmp_path / "one", worse=tuple(range(24))), DAY).manifest
-    config = setting(tmp_path / "two", worse=(0, 3), weight=5)
-    after = evaluate(spark, config, DAY).manifest
-    found = compare_runs(spark, config.warehouse, (before, after), ("new", "new"))
+def test_a_segment_with_a_million_values_is_refused_or_capped(spark: SparkSession) -> None:
+    million = spark.range(1_000_000, numPartitions=2)
+    rare = F.when(F.col("id") < 900_000, (F.col("id") % 10).cast("string")).otherwise(F.col("id").cast("string"))
+    table = million.select(F.col("id").cast("string").alias("each"), rare.alias("mostly"), F.lit("x").alias("device"))
+    message = (
+        r"the segment 'each' has about [\d,]{7,} values, more than statistics\.max_values = 1,000: choose a coarser"
+    )
+    with pytest.raises(DataQualityError, match=message):
+        bounded(table, segments=[("device",), ("each",)], most=1000, many="refuse")
+    with pytest.raises(DataQualityError, match=r"'each / device' has about .*: combine coarser columns"):
+        bounded(table, segments=[("each", "device")], most=1000, many="other")
+    # once the column is capped, its combinations are few
+    capped = bounded(table, segments=[("mostly",), ("mostly", "device")], most=20, many="other")
+    sizes = {row["mostly"]: row["count"] for row in capped.groupBy("mostly").count().collect()}
+    assert len(sizes) == 21
+    assert [sizes[str(value)] for value in range(10)] == [90_000] * 10
+    assert sizes["(other)"] == 100_000 - 10
+
+
+def test_two_runs_are_paired_by_query_and_split_by_segment(
+    spark: SparkSession, made: tuple[Config, Manifest], tmp_path: Path
+) -> None:
+    before = made[1]
+    later = setting(tmp_path / "data", weight=5, warehouse=made[0].warehouse)
+    after = evaluate(spark, later, DAY.replace(day=2)).manifest  # the best for all queries, and more traffic from ios
+    found = compare_runs(spark, later.warehouse, (before, after), ("new", "new"))
     whole = next(r for r in found.comparisons if (r["segment"], r["metric"]) == ("all", "mrr_at_3"))
-    assert (whole["wins"], whole["ties"], whole["queries"]) == (22, 2, 24)
-    assert whole["delta"] == pytest.approx(22 / 24 * 2 / 3)
+    assert (whole["wins"], whole["ties"], whole["queries"]) == (2, 22, 24)
+    assert whole["delta"] == pytest.approx(2 / 24 * 2 / 3)
     parts = {(part.metric, part.form, part.segment): part.split for part in found.parts}
     macro, weighted = parts["mrr_at_3", "macro", "device"], parts["mrr_at_3", "weighted", "device"]
     assert [macro.delta, macro.mix] == pytest.approx([whole["delta"], 0.0])
-    assert weighted.delta == pytest.approx((16 * 5 + 6 + 2 / 3) / 88 - 1 / 3)
-    assert weighted.mix > 0
+    ios = (14 + 2 / 3) / 16  # of 16 queries, which were 2/3 of the traffic and are 10/11 of it
+    assert weighted.delta == pytest.approx(1 - (22 + 2 / 3) / 24)
+    assert weighted.mix == pytest.approx((10 / 11 - 2 / 3) * (ios + 1) / 2 + (1 / 11 - 1 / 3) * 1.0)
+
+
+def test_runs_are_compared_as_each_of_them_was_made(spark: SparkSession, tmp_path: Path) -> None:
+    """Too little judged, queries that hang together and a bound on values hold between runs too."""
+    storage = Storage(str(tmp_path))
+    made = query_metrics(spark).withColumnRenamed("m", "mrr_at_3").withColumn("judged_at_3", F.lit(0.9))
+    poor = F.when(F.col("query_id").isin("q0", "q1"), 0.5).otherwise(F.col("judged_at_3"))
+    settings = {
+        "metrics": ["mrr@3"],
+        "segments": [["each"]],
+        "statistics": {"cluster": "intent", "max_values": 10, "many_values": "other"},
+    }
+    facts: dict[str, Any] = {"seconds": {}, "inputs": {}, "code": "c", "spark": "4", "config_hash": "h"}
+    runs = []
+    for date, table in ((DAY, made.where("system = 'a'")), (DAY.replace(day=2), made.where("system = 'b'"))):
+        known = table.withColumns({"each": F.col("query_id"), "retrieved": F.lit(3)})
+        with Attempt(storage, date, str(date)) as attempt:
+            attempt.write("query_metrics", known.withColumn("judged_at_3", poor) if date == DAY else known)
+            conventions = {"unjudged": "cut_then_condense"}
+            runs.append(attempt.commit(**facts, config=settings, systems=("a", "b"), conventions=conventions))
+    found = compare_runs(spark, str(tmp_path), (runs[0], runs[1]), ("a", "b"))
+    whole = next(row for row in found.comparisons if row["segment"] == "all")
+    assert (whole["queries"], whole["unjudged"]) == (38, 2)
+    assert {row["value"] for row in found.comparisons if row["segment"] == "each"} >= {"(other)"}
+    assert len({row["value"] for row in found.comparisons if row["segment"] == "each"}) <= 11
+    d = np.array([b - a for q, a, b in _pairs(made) if q not in ("q0", "q1")])
+    cluster = np.array([int(q[1:]) % 8 for q, _, _ in _pairs(made) if q not in ("q0", "q1")])
+    meat = sum((d - d.mean())[cluster == c].sum() ** 2 for c in range(8))
+    assert whole["stderr"] == pytest.approx(np.sqrt(8 / 7 * meat) / 38)
+
+
+def _pairs(table: DataFrame) -> list[tuple[str, float, float]]:
+    """Each query with the values of both systems."""
+    found = {(row["query_id"], row["system"]): row["mrr_at_3"] for row in table.collect()}
+    return [(query, found[query, "a"], found[query, "b"]) for query in sorted({query for query, _ in found})]

@@ -3,6 +3,8 @@
 import datetime as dt
 import json
 import math
+import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -10,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipelines.config import Config
-from pipelines.evaluate import evaluate
+from pipelines.evaluate import Outcome, evaluate
 from pipelines.publish import Attempt
 from pipelines.runs import committed, read_table
 from pipelines.storage import Storage
@@ -44,11 +46,24 @@ def setting(folder: Path, **changes: object) -> Config:
     return Config.model_validate(values | changes)
 
 
-def test_a_run_is_published_found_again_and_made_anew_by_force(spark: SparkSession, tmp_path: Path) -> None:
-    config = setting(tmp_path)
-    first = evaluate(spark, config, DAY)
-    again = evaluate(spark, config, DAY)
-    forced = evaluate(spark, config, DAY, force=True)
+@dataclass(frozen=True)
+class Made:
+    """Runs of one configuration, for tests that only read them: once, once more, and anew by force."""
+
+    config: Config
+    first: Outcome
+    again: Outcome
+    forced: Outcome
+
+
+@pytest.fixture(scope="module")
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    config = setting(tmp_path_factory.mktemp("made"))
+    return Made(config, *[evaluate(spark, config, DAY, force=force) for force in (False, False, True)])
+
+
+def test_a_run_is_published_found_again_and_made_anew_by_force(spark: SparkSession, made: Made) -> None:
+    config, first, again, forced = made.config, made.first, made.again, made.forced
     assert (first.found_done, again.found_done, forced.found_done) == (False, True, False)
     assert again.manifest.run == first.manifest.run
     assert forced.manifest.key == first.manifest.key != forced.manifest.run
@@ -60,18 +75,24 @@ def test_a_run_is_published_found_again_and_made_anew_by_force(spark: SparkSessi
     assert sorted(map(str, live.select(same).collect())) == sorted(map(str, old.select(same).collect()))
 
 
-def test_changed_data_or_settings_are_other_work(spark: SparkSession, tmp_path: Path) -> None:
-    first = evaluate(spark, setting(tmp_path), DAY).manifest
-    (tmp_path / "judgments.csv").write_text("query_id,doc_id,grade\nq1,d1,1\n", encoding="utf-8")
-    changed = evaluate(spark, setting(tmp_path), DAY)
+def test_changed_data_is_other_work_by_the_same_settings(spark: SparkSession, made: Made, tmp_path: Path) -> None:
+    first = made.first.manifest
+    config = made.config.model_copy(
+        update={"warehouse": str(tmp_path)}
+    )  # where results go does not decide what is done
+    judgments = Path(made.config.warehouse).parent / "judgments.csv"
+    before = judgments.read_text(encoding="utf-8")
+    judgments.write_text("query_id,doc_id,grade\nq1,d1,1\n", encoding="utf-8")
+    changed = evaluate(spark, config, DAY)
+    judgments.write_text(before, encoding="utf-8")
     assert not changed.found_done
     assert changed.manifest.key != first.key
     assert changed.manifest.config_hash == first.config_hash
 
 
-def test_the_manifest_says_what_was_read_and_by_which_conventions(spark: SparkSession, tmp_path: Path) -> None:
-    manifest = evaluate(spark, setting(tmp_path), DAY).manifest
-    stored = json.loads(next((tmp_path / "warehouse of o'brien" / "runs" / "2026-11-01").glob("*.json")).read_text())
+def test_the_manifest_says_what_was_read_and_by_which_conventions(made: Made) -> None:
+    manifest = made.first.manifest
+    stored = json.loads((Path(made.config.warehouse) / "runs" / "2026-11-01" / f"{manifest.run}.json").read_text())
     assert stored == manifest.model_dump(mode="json")
     assert stored["inputs"]["rankings"]["read"] == stored["inputs"]["rankings"]["kept"] == 90
     assert stored["tables"]["query_metrics"]["rows"] == 18
@@ -132,11 +153,10 @@ def test_ties_or_duplicates_stop_the_run_where_they_are_errors(
     assert not list((warehouse / "runs").rglob("*.json"))
 
 
-def test_the_printed_views_return_what_read_table_does(spark: SparkSession, tmp_path: Path) -> None:
-    config = setting(tmp_path)
-    evaluate(spark, config, DAY)
-    evaluate(spark, config, DAY, force=True)
-    evaluate(spark, setting(tmp_path, metrics=["recall@1"]), dt.date(2026, 11, 2))
+def test_the_printed_views_return_what_read_table_does(spark: SparkSession, made: Made, tmp_path: Path) -> None:
+    shutil.copytree(made.config.warehouse, tmp_path / "warehouse of o'brien")  # two runs: only the newest is seen
+    config = setting(tmp_path, metrics=["recall@1"])
+    evaluate(spark, config, dt.date(2026, 11, 2))
     storage = Storage(config.warehouse)
     with Attempt(storage, DAY, "labels") as newer:  # a run without metrics does not hide those of others
         newer.write("quarantine", read_table(spark, config.warehouse, "quarantine").drop("dt", "run"))

@@ -3,15 +3,19 @@
 import datetime as dt
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
+from scipy import stats
 
 from jobs.explain import command as explain
 from jobs.label import account
 from jobs.propensity import command as propensity
 from pipelines.config import Config
 from pipelines.evaluate import Outcome, evaluate, label
+from pipelines.impute import drawn_behaviour
+from pipelines.label_config import GradeSettings
 from pipelines.runs import read_table
 from pipelines.simulate import simulate
 from pipelines.simulation.config import SimulationConfig, simulation_from
@@ -63,8 +67,44 @@ def test_labels_of_an_earlier_run_are_used_again(spark: SparkSession, folder: Pa
     assert by_date.manifest.labels == {"from_run": outcome.manifest.run}
     assert set(by_date.manifest.systems) >= {"better", "worse", "production"}
     assert "labels" not in by_date.manifest.tables
+    how = {"label_draws": 2}  # the same again, with labels that are not taken as true
+    drawn = evaluate(
+        spark, setting(folder, "rankings", labels_of=DAY.isoformat(), compare=compare, statistics=how), DAY
+    )
+    plain, wider = (_comparisons(spark, folder, run) for run in (by_date, drawn))
+    assert [row["delta"] for row in wider] == pytest.approx([row["delta"] for row in plain])
+    assert all(w["stderr"] > p["stderr"] for p, w in zip(plain, wider, strict=True) if p["metric"] == "ndcg_at_10")
+    assert "labels_taken_as_true" in {reading["rule"] for reading in by_date.manifest.readings}
+    assert "labels_taken_as_true" not in {reading["rule"] for reading in drawn.manifest.readings}
     with pytest.raises(InputError, match="no run or date 'nowhere' has labels"):
         evaluate(spark, setting(folder, "rankings", labels_of="nowhere"), DAY)
+
+
+def _comparisons(spark: SparkSession, folder: Path, run: Outcome) -> list[Row]:
+    found = read_table(spark, str(folder / "warehouse"), "comparisons", run=run.manifest.run)
+    return found.orderBy("candidate", "metric").collect()
+
+
+def test_a_grade_is_drawn_from_the_posterior_of_its_relevance(spark: SparkSession) -> None:
+    shape, rate, base, n = 8.0, 20.0, 0.3, 4_000
+    posterior = stats.gamma(shape, scale=1 / rate)
+    low, high = map(float, posterior.ppf([0.05, 0.95]))
+    values = (1, low, high, shape / rate, shape / rate / base)
+    rows: list[tuple[object, ...]] = [("q", f"d{n}", *values, "behaviour", "graded") for n in range(n)]
+    rows += [("q", "bought", *(3, *values[1:]), "behaviour", "promoted_by_purchase")]
+    rows += [("q", "judged", *(2, *values[1:]), "human", "judged"), ("q", "rare", None, *values[1:], "behaviour", "x")]
+    names = "relevance_low double, relevance_high double, relevance double, lift_click double"
+    labels = spark.createDataFrame(
+        rows, f"query_id string, doc_id string, grade int, {names}, source string, reason string"
+    )
+    found = {r["doc_id"]: r["grade"] for r in drawn_behaviour(labels, GradeSettings(), draw=1, seed=0).collect()}
+    assert (found.pop("bought"), found.pop("judged"), "rare" in found) == (3.0, 2.0, False)
+    share = np.bincount(np.array(list(found.values()), dtype=int), minlength=4) / n
+    expected = np.diff([0.0, *posterior.cdf(np.array([1.0, 1.5, 2.5]) * base), 1.0])
+    np.testing.assert_allclose(share, expected, atol=4 * 0.5 / np.sqrt(n))
+    lifts = drawn_behaviour(labels, GradeSettings(scale="lift"), draw=2, seed=0).where("doc_id LIKE 'd%'")
+    mean = lifts.agg({"grade": "avg"}).collect()[0][0]
+    assert mean == pytest.approx(shape / rate / base, abs=4 * posterior.std() / base / np.sqrt(n))
 
 
 def test_labels_can_be_made_alone(spark: SparkSession, folder: Path, outcome: Outcome) -> None:
@@ -87,6 +127,15 @@ def test_a_grade_is_explained_number_by_number(spark: SparkSession, folder: Path
 
 
 def test_inputs_that_do_not_suffice_are_named() -> None:
+    with pytest.raises(ValueError, match=r"label_draws draws grades by the lift of clicks"):
+        Config.model_validate(
+            {
+                "inputs": {"rankings": {"path": "r"}},
+                "labels_of": "2026-11-01",
+                "labels": {"grade": {"objective": "cart"}},
+                "statistics": {"label_draws": 5},
+            }
+        )
     with pytest.raises(ValueError, match="rankings and judgments, or a log"):
         Config.model_validate({"inputs": {"rankings": {"path": "r"}}})
     with pytest.raises(ValueError, match="both impressions and interactions"):

@@ -65,6 +65,12 @@ def test_too_few_queries_are_undecidable() -> None:
     assert one({"metric": "ndcg@10", "drop": 0.1}).reason == "0 queries, fewer than min_queries = 100"
 
 
+def test_a_gate_without_a_candidate_does_not_pass() -> None:
+    (verdict,) = judge([], config({"metric": "ndcg@10", "drop": 0.1}), ("old",), behaviour=False)
+    assert (verdict.verdict, verdict.candidate) == ("undecidable", "(any)")
+    assert verdict.reason == "0 queries, fewer than min_queries = 100"
+
+
 def test_too_little_judged_is_undecidable() -> None:
     judged = row(baseline=None, metric="judged_at_10", macro=0.55)
     verdict = one({"metric": "ndcg@10", "drop": 0.1, "min_judged": 0.7}, row(), judged)
@@ -102,6 +108,12 @@ def test_a_segment_is_judged_value_by_value() -> None:
         ({"metric": "ndcg@10"}, {}, "exactly one of drop"),
         ({"metric": "ndcg@10", "drop": 0.1, "superiority": True}, {}, "exactly one of drop"),
         ({"metric": "ndcg@10", "drop": 0.1, "value": "ios"}, {}, "needs the segment"),
+        (
+            {"metric": "mrr", "drop": 0.1, "min_judged": 0.7},
+            {"metrics": ["mrr"]},
+            r"gate\[0\] has min_judged, but 'mrr' has no cut-off to count judged documents within: write mrr@10",
+        ),
+        ({"metric": "ndcg@10", "drop": 0.1, "candidate": "old"}, {}, "compares 'old' with itself"),
     ],
 )
 def test_a_gate_that_cannot_be_judged_is_a_configuration_error(

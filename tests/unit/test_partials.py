@@ -74,6 +74,11 @@ def test_averages_of_a_segment_are_those_of_its_queries() -> None:
     assert row.micro == pytest.approx((mine.m * mine.m__pool).sum() / mine.m__pool.sum(), rel=1e-12)
     wanted = stats.t.interval(0.95, len(mine) - 1, loc=mine.m.mean(), scale=stats.sem(mine.m))
     np.testing.assert_allclose([row.macro_low, row.macro_high], wanted, rtol=1e-9)
+    for form, x in (("weighted", mine.weight), ("micro", mine.m__pool)):
+        value = (mine.m * x).sum() / x.sum()
+        error = np.sqrt(len(x) / (len(x) - 1) * ((mine.m * x - value * x) ** 2).sum()) / x.sum()
+        wanted = stats.t.interval(0.95, len(x) - 1, loc=value, scale=error)
+        np.testing.assert_allclose([row[f"{form}_low"], row[f"{form}_high"]], wanted, rtol=1e-9)
 
 
 def test_what_is_undefined_is_skipped_and_counted_and_has_no_pool() -> None:
@@ -90,6 +95,16 @@ def test_every_query_is_in_one_value_of_each_segment() -> None:
     assert mine.groupby("segment").queries.sum().to_dict() == {"all": 60, "device": 60, "device / locale": 60}
     assert set(mine[mine.segment == "device"].value) == {"ios", "web", "(none)"}
     assert "(none) / de" in set(mine[mine.segment == "device / locale"].value)
+
+
+def test_a_combination_costs_what_it_has_not_what_it_could_have() -> None:
+    rows = table(600)
+    place = (rows["query"] % 600).astype(str)
+    rows["country"], rows["region"], rows["city"] = "c" + place, "r" + place, "t" + place  # 600³ could be
+    found = run([rows], replace(PLAN, segments=(("country", "region", "city"),), metrics=("m",), judged=(None,)))
+    cells = found[(found.candidate == "a") & (found.segment != "all")]
+    assert cells.queries.sum() == 600
+    assert set(cells.value) == set(rows.country + " / " + rows.region + " / " + rows.city)
 
 
 def test_a_comparison_is_paired_by_query() -> None:
@@ -127,17 +142,42 @@ def test_neither_partitions_nor_order_change_the_answer(clustered: bool) -> None
     pd.testing.assert_frame_equal(run(pieces, plan), whole, rtol=1e-10, atol=1e-12)
 
 
-def test_replicates_are_the_draws_of_each_query() -> None:
-    plan = replace(PLAN, bootstrap=300, percentiles=True, randomisation=300, seed=5)
+@pytest.mark.parametrize("by", ["query", "unit"])
+def test_replicates_are_the_draws_of_each_query_or_cluster(by: str) -> None:
+    plan = replace(PLAN, clustered=by == "unit", bootstrap=300, percentiles=True, randomisation=300, seed=5)
     rows = table()
-    row = pick(run([rows], plan), baseline="a", candidate="b", segment="all", value="all", metric="m")
-    wide = rows.pivot(index="query", columns="system", values="m")
-    d, unit = (wide.b - wide.a).to_numpy(), wide.index.to_numpy().view(np.uint64)
+    found = run([rows], plan)
+    row = pick(found, baseline="a", candidate="b", segment="all", value="all", metric="m")
+    wide = rows.pivot(index=["query", "unit"], columns="system", values="m")
+    of_unit = (wide.b - wide.a).groupby(by).agg(["sum", "size"])
+    d, size, unit = of_unit["sum"].to_numpy(), of_unit["size"].to_numpy(), of_unit.index.to_numpy().view(np.uint64)
     weights = poisson_weights(unit, 300, 5).astype(float)
-    means = np.array([(weights[:, b] * d).sum() / weights[:, b].sum() for b in range(300)])
-    np.testing.assert_allclose([row.delta_low, row.delta_high], np.quantile(means, [0.025, 0.975]), rtol=1e-9)
+    means = np.array([(weights[:, b] * d).sum() / (weights[:, b] * size).sum() for b in range(300)])
+    np.testing.assert_allclose([row.delta_low, row.delta_high], np.nanquantile(means, [0.025, 0.975]), rtol=1e-9)
+    known, mean = means[~np.isnan(means)], d.sum() / size.sum()
+    assert row.p_bootstrap == pytest.approx(((abs(known - mean) >= abs(mean) - 1e-12).sum() + 1) / (len(known) + 1))
     far = [abs((flip * d).sum()) >= abs(d.sum()) - 1e-12 for flip in signs(unit, 300, 5).T]
     assert row.p_randomisation == pytest.approx((sum(far) + 1) / 301)
+    mine = pick(found, baseline=None, candidate="a", segment="all", value="all", metric="m")
+    total = wide.a.groupby(by).sum().to_numpy()
+    means = np.array([(weights[:, b] * total).sum() / (weights[:, b] * size).sum() for b in range(300)])
+    np.testing.assert_allclose([mine.macro_low, mine.macro_high], np.nanquantile(means, [0.025, 0.975]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("percentiles", [False, True])
+def test_without_differences_nothing_is_found_and_one_query_says_nothing(percentiles: bool) -> None:
+    plan = replace(PLAN, segments=(), bootstrap=100, percentiles=percentiles, randomisation=100)
+    tests = ["p_value", "p_randomisation", "p_bootstrap"]
+    rows = table()
+    rows["m"] = rows.groupby("query").m.transform("first")
+    row = pick(run([rows], plan), baseline="a", candidate="b", segment="all", value="all", metric="m")
+    assert row[tests].tolist() == [1.0, 1.0, 1.0]
+    assert row[["delta", "delta_low", "delta_high", "effect_size", "detectable_delta"]].tolist() == [0.0] * 5
+    assert (row.wins, row.ties, row.losses) == (0, 60, 0)
+    one = pick(run([table(1)], plan), baseline="a", candidate="b", segment="all", value="all", metric="m")
+    assert (one.queries, bool(np.isnan(one.delta))) == (1, False)
+    unknown = [*tests, "delta_low", "delta_high", "effect_size", "detectable_delta", "stderr"]
+    assert one[unknown].isna().all()
 
 
 def test_clusters_are_the_units() -> None:

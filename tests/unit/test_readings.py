@@ -63,6 +63,27 @@ def test_a_rule_fires_with_its_figures(rule: str, rows: list[dict[str, Any]], fi
     assert figure in fired(*rows)[rule]
 
 
+@pytest.mark.parametrize(
+    ("rule", "rows"),
+    [
+        ("recall_up_ndcg_flat", [row("ndcg_at_10", 0.02, 0.01), row("recall_at_10", 0.03, 0.001)]),
+        ("recall_up_ndcg_flat", [row("ndcg_at_10", 0.0, 0.9), row("recall_at_10", 0.03, 0.2)]),
+        ("ndcg_up_recall_down", [row("ndcg_at_10", 0.02, 0.01), row("recall_at_10", -0.02, 0.3)]),
+        ("low_power", [row("ndcg_at_10", 0.002, 0.6, detectable_delta=0.012)]),  # .016 would matter
+        ("low_power", [row("ndcg_at_10", 0.02, 0.01, detectable_delta=0.032)]),
+        ("weighting_changes_the_answer", [row("ndcg_at_10", 0.02, 0.01, weighted_delta=0.001)]),
+        ("weighting_changes_the_answer", [row("ndcg_at_10", 0.02, 0.3, weighted_delta=-0.01)]),
+        ("mean_and_majority_disagree", [row("ndcg_at_10", 0.02, 0.01, wins=400, losses=300)]),
+        ("candidate_less_judged", [row("judged_at_10", -0.01, 0.001)]),
+        ("candidate_less_judged", [row("judged_at_10", 0.05, 0.001)]),
+        ("little_is_judged", [row("judged_at_10", -0.05, 0.001)]),
+        ("much_left_out", [row("ndcg_at_10", 0.02, 0.01, unjudged=0)]),
+    ],
+)
+def test_a_rule_is_silent_where_its_figures_are_not_there(rule: str, rows: list[dict[str, Any]]) -> None:
+    assert rule not in fired(*rows)
+
+
 def test_a_difference_carried_by_one_segment_is_named() -> None:
     whole = row("ndcg_at_10", 0.02, 0.001)
     ios = row("ndcg_at_10", 0.09, 0.001, segment="device", value="ios", queries=200)
@@ -71,6 +92,10 @@ def test_a_difference_carried_by_one_segment_is_named() -> None:
         "90% of the difference in ndcg@10 comes from device = ios, which has 20%"
         in (fired(whole, ios, web)["carried_by_one_segment"])
     )
+    most = [
+        row("ndcg_at_10", 0.02, 0.001, segment="device", value=v, queries=n) for v, n in (("ios", 200), ("web", 800))
+    ]
+    assert "carried_by_one_segment" not in fired(whole, *most)  # 80 % of the queries, and of the difference
 
 
 def test_a_difference_carried_by_few_queries_is_named() -> None:
@@ -78,10 +103,13 @@ def test_a_difference_carried_by_few_queries_is_named() -> None:
     said = fired(row("ndcg_at_10", 0.012, 0.04), changes=(mover,) * 10)["carried_by_few_queries"]
     assert "10 of 1,000 queries make up 75%" in said
     assert "carried_by_few_queries" not in fired(row("ndcg_at_10", 0.1, 0.04), changes=(mover,) * 10)
+    small = row("ndcg_at_10", 0.45, 0.04, queries=20, wins=14, losses=1)  # ten of twenty are not few
+    assert "carried_by_few_queries" not in fired(small, changes=(mover,) * 10)
 
 
 def test_recall_with_one_relevant_document_is_a_hit_rate() -> None:
     assert "1.20 relevant documents" in fired(row("recall_at_10", 0.0, 1.0), relevant=1.2)["recall_is_a_hit_rate"]
+    assert "recall_is_a_hit_rate" not in fired(row("recall_at_10", 0.0, 1.0), relevant=2.0)
 
 
 def test_a_gain_in_clicks_without_one_in_purchases_is_named() -> None:
@@ -94,6 +122,9 @@ def test_a_gain_in_clicks_without_one_in_purchases_is_named() -> None:
 
 def test_labels_from_behaviour_are_said_to_be_taken_as_true() -> None:
     assert "labels_taken_as_true" in fired(row("ndcg_at_10", 0.0, 1.0), behaviour=True)
+    assert "labels_taken_as_true" not in fired(row("ndcg_at_10", 0.0, 1.0), behaviour=False)
+    drawn = CONFIG.model_copy(update={"statistics": CONFIG.statistics.model_copy(update={"label_draws": 5})})
+    assert "labels_taken_as_true" not in fired(row("ndcg_at_10", 0.0, 1.0), behaviour=True, config=drawn)
 
 
 def test_a_pair_without_common_queries_says_nothing() -> None:

@@ -32,10 +32,10 @@ def draw_cells(kind: str, attraction: Floats, parameter: Floats) -> Cells:
 def count(keys: Floats, clicks: Floats) -> Cells:
     sizes = (QUERIES * DOCUMENTS, SHOWN, SHOWN + 1, QUERIES * DOCUMENTS + 1)
     flat = np.ravel_multi_index((keys[0], keys[1], keys[2], keys[3] + 1), sizes)
-    cells, dense = np.unique(flat, return_inverse=True)
+    every, clicked = (np.bincount(flat, weights).astype(np.float64) for weights in (None, clicks))
+    cells = np.flatnonzero(every)
     pair, position, last, after = np.unravel_index(cells, sizes)
-    shown, clicked = np.bincount(dense).astype(np.float64), np.bincount(dense, clicks).astype(np.float64)
-    return Cells(pair, position, last, after - 1, shown, clicked, pair % 50)
+    return Cells(pair, position, last, after - 1, every[cells], clicked[cells], pair % 50)
 
 
 @pytest.fixture(scope="module")

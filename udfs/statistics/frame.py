@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 
 import numpy as np
@@ -112,10 +111,9 @@ def _cells(columns: list[tuple[Ints, list[str]]], rows: Ints) -> tuple[Ints, lis
         seen, inverse = np.flatnonzero(there), (np.cumsum(there) - 1)[codes]
     else:
         seen, inverse = np.unique(codes, return_inverse=True)
-    if len(every) == 1:
-        return inverse, [every[0][code] for code in seen]
-    spelled = list(product(*every))  # in the order in which the codes count
-    return inverse, [BETWEEN.join(spelled[code]) for code in seen]
+    places = np.unravel_index(seen, [len(names) for names in every])
+    parts = [[names[place] for place in of] for names, of in zip(every, places, strict=True)]
+    return inverse, [BETWEEN.join(cell) for cell in zip(*parts, strict=True)]
 
 
 def _coded(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
