@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import Row, SparkSession, Window
 from pyspark.sql import functions as F
 from scipy.stats import gamma
 
@@ -135,6 +135,18 @@ def test_a_log_whose_rankers_never_move_documents_says_so(spark: SparkSession, t
     assert verdict.warning
     assert "cannot be estimated" in verdict.sentence
     assert {row.estimator for row in built.propensities.where("position > 1").collect()} == {"assumed"}
+
+
+def test_a_ranker_that_follows_its_users_is_found_out(log: Simulation, keep: Keep) -> None:
+    """The same pages, each in an order of its user's own."""
+    taste = Window.partitionBy("serp_id").orderBy(F.xxhash64("user_id", "doc_id"))
+    personal = log.impressions.withColumn("position", F.row_number().over(taste))
+    verdicts = build_labels(personal, log.interactions, SETTINGS, keep=keep).verdicts
+    verdict = verdicts.where("check = 'personalised'").first()
+    assert verdict is not None
+    assert verdict.warning
+    assert verdict.value > 0.5
+    assert "not to be trusted" in verdict.sentence
 
 
 CELLS = "query_id string, doc_id string, context string, position int, last_click int, impressions bigint, clicks " \
