@@ -15,6 +15,7 @@ from pipelines.propensity.diagnostics import (
 from pipelines.propensity.estimators import estimator_named
 from pipelines.propensity.evidence import Evidence
 from pipelines.propensity.intervals import Estimate, estimate, shrink
+from pipelines.propensity.power import toward_power
 from pipelines.propensity.registry import flat
 from tests.unit.drawn import Log, draw_log
 from tests.unit.test_propensity import TRUE, evidence_of
@@ -100,6 +101,17 @@ def test_jackknife_intervals_cover_the_truth() -> None:
         low, high = estimate(estimator_named("all_pairs"), evidence, np.ones(10), jackknife=True).bounds()
         inside.append(((low <= TRUE) & (high >= TRUE))[1:])
     assert 0.92 <= np.mean(inside) <= 0.98
+
+
+def test_what_is_no_power_of_the_position_stays_as_far_as_it_is_sure() -> None:
+    places = np.arange(2, 11)
+    wavy = TRUE[1:] * np.exp(0.3 * np.cos(places))
+    sure, unsure = toward_power(wavy, places, np.eye(9) * 1e-6), toward_power(wavy, places, np.eye(9) * 10.0)
+    assert sure == pytest.approx(wavy, rel=1e-3)
+    eta = -np.log(unsure) / np.log(places)
+    assert eta == pytest.approx(np.full(9, eta[0]))
+    assert eta[0] == pytest.approx(1.0, abs=0.1)
+    assert toward_power(wavy[:2], places[:2], np.eye(2)).tolist() == wavy[:2].tolist()
 
 
 def test_an_unsure_context_is_pulled_to_the_pooled_curve() -> None:
