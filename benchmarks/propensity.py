@@ -9,7 +9,7 @@ import argparse
 
 import numpy as np
 
-from pipelines.propensity.all_pairs import fit_pairs
+from pipelines.propensity.all_pairs import all_pairs
 from pipelines.propensity.em import fit_counts
 from pipelines.propensity.estimators import estimator_named
 from pipelines.propensity.intervals import estimate
@@ -42,7 +42,7 @@ def errors(traffic: list[float], pages: int, seeds: int) -> str:
         log = draw_log(seed, pages, traffic)
         cells = log.cells()
         found["clicks"].append(float(log.clicks.sum()))
-        found["all_pairs"].append(error_of(fit_pairs(*log.edges(), FLAT)))
+        found["all_pairs"].append(error_of(all_pairs(evidence_of(log), FLAT).propensity[:, 0]))
         found["em"].append(
             error_of(fit_counts(cells.pair, cells.position, cells.shown, cells.clicks, TRUE).examination)
         )

@@ -65,8 +65,8 @@ def _labels(warehouse: str, query: str, doc: str | None, date: str | None, run: 
     return rows if doc is None else [known[doc]]
 
 
+CUTS = ("is below the first cut", "reaches the first cut", "reaches the second cut", "reaches the third cut")
 REASONS = {
-    "graded": "its click lift falls between the cuts",
     "promoted_by_purchase": "purchases promote it: the lower tenth of its purchase lift is above the bar",
     "promoted_by_cart": "carts promote it: the lower tenth of its cart lift is above the bar",
     "too_little_evidence": "too few examinations or people; unjudged is not irrelevant",
@@ -77,12 +77,16 @@ REASONS = {
 def explain(row: dict[str, Any]) -> list[str]:
     """The way from counts to grade."""
     grade = "no grade" if row["grade"] is None else f"grade {row['grade']}"
-    lines = [f"{row['query_id']} / {row['doc_id']}: {grade}, {REASONS.get(row['reason'], row['reason'])}"]
+    reason = (
+        f"its lift {CUTS[row['grade']]}" if row["reason"] == "graded" else REASONS.get(row["reason"], row["reason"])
+    )
+    lines = [f"{row['query_id']} / {row['doc_id']}: {grade}, {reason}"]
     if not row["impressions"]:
         return lines
+    places = "1 position" if row["positions"] == 1 else f"{row['positions']} positions"
     base = row["relevance"] / row["lift_click"] if row["lift_click"] else None
     lines.append(
-        f"  shown {row['impressions']:,} times to {row['users']:,} people at {row['positions']} positions; looked at "
+        f"  shown {row['impressions']:,} times to {row['users']:,} people at {places}; looked at "
         f"about {row['examinations']:,.1f} times (each impression counts by the chance that its position is looked at)"
     )
     lines.append(f"  clicks {row['clicks']:,}, carts {row['carts']:,}, purchases {row['purchases']:,}")

@@ -12,7 +12,7 @@ def attribute(interactions: DataFrame, *, window_days: float) -> DataFrame:
     `ambiguous`, where the user had clicked the document on several pages within the window (the latest is taken); or
     `none`, where no click was found.
     """
-    in_time = Window.partitionBy("user_id", "doc_id").orderBy("ts", F.col("kind") != "click", "event_id")
+    in_time = Window.partitionBy("user_id", "doc_id").orderBy("ts", "after_click", "event_id")
     before = in_time.rowsBetween(Window.unboundedPreceding, -1)
     micros = F.unix_micros("ts")
     span = int(window_days * 86_400 * 1_000_000)
@@ -25,12 +25,14 @@ def attribute(interactions: DataFrame, *, window_days: float) -> DataFrame:
     changed = is_click & (F.col("last_page") != F.col("serp_id"))
     other_at = F.last(F.when(changed, F.col("last_at")), ignorenulls=True).over(before)
     return (
-        interactions.withColumn("last_page", last_page)
+        # Named, so that all windows below know themselves to be in the same order: one sort.
+        interactions.withColumn("after_click", F.col("kind") != "click")
+        .withColumn("last_page", last_page)
         .withColumn("last_at", last_at)
         .withColumn("other_at", other_at)
         .withColumn("attribution", _attribution(micros, span))
         .withColumn("serp_id", _page())
-        .drop("last_page", "last_at", "other_at")
+        .drop("after_click", "last_page", "last_at", "other_at")
     )
 
 

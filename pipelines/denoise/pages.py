@@ -9,6 +9,10 @@ from pipelines.denoise.apply import failed
 from pipelines.denoise.registry import UNATTRIBUTED, bit
 from pipelines.denoise.settings import DenoiseSettings
 
+# Rows are sorted by a hash first: ids that begin alike would have to be compared letter by letter, again and again.
+PAGE = ("page", "serp_id")
+RESULT = (*PAGE, "doc_id")
+NUMBERED = ("previous_event_id", "seconds_since_previous", "nth")
 KINDS = {"clicks": "click", "carts": "cart", "purchases": "purchase"}
 
 
@@ -28,10 +32,21 @@ def together(impressions: DataFrame, attributed: DataFrame, *, contexts: Sequenc
         "system",
         F.coalesce("sponsored", F.lit(False)).alias("sponsored"),
     )
-    done = attributed.select(
-        "serp_id", "doc_id", "kind", "ts", "user_id", "event_id", "dwell_seconds", "value", "attribution"
+    done = _number_events(attributed).select(
+        "serp_id", "doc_id", "kind", "ts", "user_id", "event_id", "dwell_seconds", "value", "attribution", *NUMBERED
     )
     return shown.unionByName(done, allowMissingColumns=True)
+
+
+def _number_events(attributed: DataFrame) -> DataFrame:
+    """Say of each event which came before it, of the same kind on the same result.
+
+    Impressions are not among them yet: there are ten times as many, and they have no part in this.
+    """
+    act = Window.partitionBy("serp_id", "doc_id", "kind").orderBy("ts", "event_id")
+    since = (F.unix_micros("ts") - F.lag(F.unix_micros("ts")).over(act)) / 1e6
+    features = (F.lag("event_id").over(act), since, F.row_number().over(act))
+    return attributed.withColumns(dict(zip(NUMBERED, features, strict=True)))
 
 
 def judge_pages(rows: DataFrame, settings: DenoiseSettings) -> DataFrame:
@@ -39,15 +54,16 @@ def judge_pages(rows: DataFrame, settings: DenoiseSettings) -> DataFrame:
 
     A rule on a single event never touches its impression; a rule on a user, a result or a page takes both.
     """
-    result = Window.partitionBy("serp_id", "doc_id")
-    page = Window.partitionBy("serp_id")
+    result, page = Window.partitionBy(*RESULT), Window.partitionBy(*PAGE)
     is_event = F.col("kind") != "impression"
     own = F.when(is_event, failed("event", settings).bitwiseOR(_unattributed())).otherwise(0)
     inherited = F.coalesce("shown_bits", F.lit(0)).bitwiseOR(failed("page", settings))
     bits = F.col("bits").bitwiseOR(own).bitwiseOR(inherited)
     counted = {name: F.sum(_one((F.col("kind") == kind) & (F.col("bits") == 0))) for name, kind in KINDS.items()}
     rows = (
-        _event_features(rows)
+        # All windows below are of pages or parts of them: brought together by page once, they share shuffle and sort.
+        rows.repartition("serp_id")
+        .withColumn("page", F.xxhash64("serp_id"))
         .withColumns({name: feature.over(result) for name, feature in _result_features().items()})
         .withColumns({name: feature.over(page) for name, feature in _page_features().items()})
         .withColumn("seconds_after_page", (F.unix_micros("ts") - F.unix_micros("page_at")) / 1e6)
@@ -59,18 +75,6 @@ def judge_pages(rows: DataFrame, settings: DenoiseSettings) -> DataFrame:
 
 def _one(condition: Column) -> Column:
     return F.when(condition, 1).otherwise(0)
-
-
-def _event_features(rows: DataFrame) -> DataFrame:
-    act = Window.partitionBy("serp_id", "doc_id", "kind").orderBy("ts", "event_id")
-    since = (F.unix_micros("ts") - F.lag(F.unix_micros("ts")).over(act)) / 1e6
-    return rows.withColumns(
-        {
-            "previous_event_id": F.lag("event_id").over(act),
-            "seconds_since_previous": since,
-            "nth": F.row_number().over(act),
-        }
-    )
 
 
 def _result_features() -> dict[str, Column]:

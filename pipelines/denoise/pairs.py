@@ -9,6 +9,7 @@ from pipelines.denoise.apply import failed
 from pipelines.denoise.settings import DenoiseSettings
 from pipelines.denoise.users import day_of
 
+PAIR = ("query_id", "doc_id")
 PLACE = ("context", "position", "last_click", "after", "shuffled")
 COUNTS = ("impressions", "clicks", "carts", "purchases")
 BUCKETS = 50  # of the jackknife
@@ -26,27 +27,42 @@ def tally(
     document there if it stands directly above, where session models ask for the `history`; `shuffled` marks results
     of the systems that serve in random order. Everything after this table is small; nothing goes back to the log.
     """
-    pair, reader = ["query_id", "doc_id"], ["query_id", "doc_id", "user_id"]
-    of_pair = Window.partitionBy(*pair)
-    of_reader = Window.partitionBy(*reader)
-    drawn = of_reader.orderBy(F.xxhash64("serp_id"), "serp_id", "position")
-    features = {
-        "user_row": F.row_number().over(drawn),
-        "user_rows": F.count(F.lit(1)).over(of_reader),
-        "user_clicks": F.sum("clicks").over(of_reader),
-        "pair_clicks": F.sum("clicks").over(of_pair),
-    }
-    kept = F.col("bits") == 0
     shuffled = F.col("system").isin(*shuffled_systems) if shuffled_systems else F.lit(False)
     rows = _spread(_with_history(judged, history).withColumn("shuffled", shuffled))
+    kept = F.col("fate") == "kept"
     return (
-        rows.repartition(*[F.col(name) for name in pair])
-        .withColumns(features)
-        .withColumn("bits", F.when(F.col("fate") == "kept", failed("pair", settings)).otherwise(F.col("bits")))
-        .withColumn("dropped_user", F.when(~kept, F.col("user_id")))
-        .withColumn("users", F.when(kept & (F.col("user_row") == 1), 1).otherwise(0))
-        .groupBy(*pair, *PLACE, "system", "day", "bits", "dropped_user", "row")
+        _count_readers(rows.repartition(*PAIR))
+        .withColumn("pair_clicks", F.sum("clicks").over(Window.partitionBy(*PAIR)))
+        .withColumn("bits", F.when(kept, failed("pair", settings)).otherwise(F.col("bits")))
+        .withColumn("dropped_user", F.when(F.col("bits") != 0, F.col("user_id")))
+        .withColumn("users", F.when((F.col("bits") == 0) & (F.col("user_row") == 1), F.col("rows")).otherwise(0))
+        .groupBy(*PAIR, *PLACE, "system", "day", "bits", "dropped_user", "row")
         .agg(*[F.sum(name).alias(name) for name in (*COUNTS, "users")])
+    )
+
+
+def _count_readers(rows: DataFrame) -> DataFrame:
+    """Rows that are alike to the rules on pairs, counted: what follows sees far fewer than the log has.
+
+    Numbers every user's rows on a pair in an order drawn by hash. Who clicked a pair once at most cannot outweigh
+    others, and is forgotten here.
+    """
+    drawn = Window.partitionBy("reader", *PAIR, "user_id").orderBy("draw", "serp_id", "position")
+    whole = drawn.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    features = {
+        "user_row": F.row_number().over(drawn),
+        "user_rows": F.count(F.lit(1)).over(whole),
+        "user_clicks": F.sum("clicks").over(whole),
+    }
+    dropped = F.col("bits") != 0
+    return (
+        # Sorted by a hash first: ids that begin alike would have to be compared letter by letter, again and again.
+        rows.withColumns({"reader": F.xxhash64(*PAIR, "user_id"), "draw": F.xxhash64("serp_id")})
+        .withColumns(features)
+        .withColumn("user_id", F.when(dropped | (F.col("user_clicks") > 1), F.col("user_id")))
+        .withColumns({name: F.when(~dropped, F.col(name)) for name in features})
+        .groupBy(*PAIR, *PLACE, "system", "day", "bits", "fate", "row", "user_id", *features)
+        .agg(F.count(F.lit(1)).alias("rows"), *[F.sum(name).alias(name) for name in COUNTS])
     )
 
 
@@ -91,8 +107,8 @@ def cells_of(tallied: DataFrame, *, max_position: int) -> DataFrame:
     return (
         tallied.where(F.col("bits") == 0)
         .withColumn("position", F.least("position", F.lit(max_position)))
-        .groupBy("query_id", "doc_id", *PLACE)
+        .groupBy(*PAIR, *PLACE)
         .agg(*[F.sum(name).alias(name) for name in (*COUNTS, "users")])
         .withColumn("bucket", F.pmod(F.xxhash64(F.lit("jackknife"), "query_id"), F.lit(BUCKETS)).cast("int"))
-        .select("query_id", "doc_id", *PLACE, "bucket", *COUNTS, "users")
+        .select(*PAIR, *PLACE, "bucket", *COUNTS, "users")
     )

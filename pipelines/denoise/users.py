@@ -47,14 +47,16 @@ def suspect_users(impressions: DataFrame, settings: DenoiseSettings) -> DataFram
 
 
 def _visits(impressions: DataFrame) -> DataFrame:
-    """One row per user and page, with whether its user agent names a crawler."""
-    agents = impressions.select("user_agent").distinct().withColumn("crawler", crawler("user_agent"))
+    """One row per user and page, with whether its user agent names a crawler; all of a user's in one place."""
     return (
-        impressions.groupBy("user_id", "serp_id")
-        .agg(F.min("ts").alias("ts"), F.max("user_agent").alias("user_agent"))
-        .withColumn("day", day_of("ts"))
-        .join(F.broadcast(agents), on="user_agent", how="left")
-        .select("user_id", "serp_id", "ts", "day", F.coalesce("crawler", F.lit(False)).alias("crawler"))
+        # The user agent is a key, not an aggregate: the largest of several strings would have Spark sort the log.
+        impressions.groupBy("user_id", "serp_id", "user_agent")
+        .agg(F.min("ts").alias("ts"))
+        .withColumn("crawler", crawler("user_agent"))
+        .repartition("user_id")
+        .groupBy("user_id", "serp_id")
+        .agg(F.min("ts").alias("ts"), F.max("crawler").alias("crawler"))
+        .select("user_id", "serp_id", "ts", day_of("ts").alias("day"), "crawler")
     )
 
 

@@ -1,5 +1,7 @@
 """When not to believe a curve, in words."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from pipelines.propensity.evidence import Cells, Evidence, Floats
+from pipelines.propensity.evidence import Cells, Evidence, Floats, Ints
 
 _PRIOR = 10.0  # examinations of prior weight when one position of a pair is predicted from the others
 _TREND = 0.10
@@ -92,14 +94,17 @@ def judge_fit(cells: Cells, curve: Floats) -> list[Verdict]:
     held = _held_out(cells, curve)
     if held is None:
         return []
-    chance, plain, clicks, missed = held
-    worth, plain_worth = _perplexity(chance, clicks, missed), _perplexity(plain, clicks, missed)
-    better = worth <= plain_worth
-    sentence = (
-        f"clicks at a position that was not used for the document: perplexity {worth:.4f} with the curve, "
-        f"{plain_worth:.4f} with the position's click rate alone{'' if better else ': the curve does not help'}."
-    )
-    return [Verdict("held_out_perplexity", worth, not better, sentence)]
+    worth, plain = (_perplexity(held, chance) for chance in (held.chance, held.plain))
+    every = np.unique(held.position)
+    parts = [held.where(held.position == place) for place in every]
+    lost = every[[_perplexity(part, part.chance) > _perplexity(part, part.plain) for part in parts]]
+    told = f"{worth:.4f} with the curve, {plain:.4f} with the position's click rate alone"
+    if worth > plain:
+        told += ": the curve does not help"
+    elif lost.size:
+        told += f"; at {spans(lost)} alone the click rate does better"
+    sentence = f"clicks at a position that was not used for the document: perplexity {told}."
+    return [Verdict("held_out_perplexity", worth, worth > plain, sentence)]
 
 
 def judge_trend(evidence: Evidence, curve: Floats) -> list[Verdict]:
@@ -124,7 +129,22 @@ def judge_trend(evidence: Evidence, curve: Floats) -> list[Verdict]:
     return [Verdict("relevance_trend", slope, warn, sentence)]
 
 
-def _held_out(cells: Cells, curve: Floats) -> tuple[Floats, Floats, Floats, Floats] | None:
+@dataclass(frozen=True)
+class HeldOut:
+    """Places of pairs, the chance of a click there by what the pair's other places say, and what happened."""
+
+    position: Ints
+    chance: Floats
+    plain: Floats  # the position's click rate
+    clicks: Floats
+    missed: Floats
+
+    def where(self, mask: NDArray[np.bool_]) -> HeldOut:
+        """Those that a mask chooses."""
+        return HeldOut(self.position[mask], self.chance[mask], self.plain[mask], self.clicks[mask], self.missed[mask])
+
+
+def _held_out(cells: Cells, curve: Floats) -> HeldOut | None:
     looked = cells.shown * curve[cells.position]
     all_looked = np.bincount(cells.pair, weights=looked, minlength=cells.pairs)
     all_clicks = np.bincount(cells.pair, weights=cells.clicks, minlength=cells.pairs)
@@ -136,15 +156,15 @@ def _held_out(cells: Cells, curve: Floats) -> tuple[Floats, Floats, Floats, Floa
     relevance = (other_clicks + _PRIOR * base) / (others + _PRIOR)
     shown = np.bincount(cells.position, weights=cells.shown, minlength=curve.size)
     rate = np.bincount(cells.position, weights=cells.clicks, minlength=curve.size) / np.maximum(shown, 1)
-    chance = np.clip(relevance * curve[cells.position], 1e-9, 1 - 1e-9)[use]
-    plain = np.clip(rate[cells.position], 1e-9, 1 - 1e-9)[use]
-    return chance, plain, cells.clicks[use], (cells.shown - cells.clicks)[use]
+    chance = np.clip(relevance * curve[cells.position], 1e-9, 1 - 1e-9)
+    plain = np.clip(rate[cells.position], 1e-9, 1 - 1e-9)
+    return HeldOut(cells.position, chance, plain, cells.clicks, cells.shown - cells.clicks).where(use)
 
 
-def _perplexity(chance: Floats, clicks: Floats, missed: Floats) -> float:
+def _perplexity(held: HeldOut, chance: Floats) -> float:
     """2^(−mean log2 likelihood per impression); 1 is certainty, 2 is a coin."""
-    bits = clicks @ np.log2(chance) + missed @ np.log2(1 - chance)
-    return float(2 ** (-bits / (clicks.sum() + missed.sum())))
+    bits = held.clicks @ np.log2(chance) + held.missed @ np.log2(1 - chance)
+    return float(2 ** (-bits / (held.clicks.sum() + held.missed.sum())))
 
 
 def judge_agreement(name: str, curve: Floats, other: str, other_curve: Floats) -> Verdict:

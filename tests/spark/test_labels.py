@@ -6,21 +6,26 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import Row, SparkSession, Window
 from pyspark.sql import functions as F
 from scipy.stats import gamma
 
+from pipelines.attribute import attribute
 from pipelines.denoise.funnel import assert_nothing_is_lost
+from pipelines.denoise.pages import judge_pages, together
+from pipelines.denoise.registry import ORDER, bit
 from pipelines.denoise.settings import DenoiseSettings, InternalUser
+from pipelines.denoise.users import mark_users, suspect_users
 from pipelines.grade import grade
 from pipelines.hold import Keep, held_in
 from pipelines.human import measure_agreement, merge_judgments
-from pipelines.label import Labels, build_labels
+from pipelines.label import Labels, build_labels, complete
 from pipelines.label_config import GradeSettings, HumanSettings, LabelConfig
 from pipelines.propensity.settings import PropensitySettings
 from pipelines.simulate import Simulation, simulate
 from pipelines.simulation.config import Dirt, SimulationConfig
 from schemas.errors import DataQualityError
+from schemas.inputs import IMPRESSIONS, INTERACTIONS
 from schemas.outputs import DENOISE_FUNNEL, LABELS, PROPENSITIES
 
 CONFIG = SimulationConfig(pages=6_000, queries=150, documents=12, seed=3)
@@ -81,6 +86,27 @@ def test_planted_dirt_is_found(log: Simulation, funnel: dict[str, Row]) -> None:
         assert found >= (0.95 if row.rule == "one_user_dominates" else 0.99) * row.rows, row.rule
 
 
+def test_planted_rows_are_the_rows_that_are_found(log: Simulation, keep: Keep) -> None:
+    """Row by row, so that what a rule drops elsewhere cannot make up for what it misses."""
+    shown, done = complete(log.impressions, IMPRESSIONS), complete(log.interactions, INTERACTIONS)
+    rows = together(shown, attribute(done, window_days=7), contexts=())
+    rules = SETTINGS.denoise
+    judged = keep(judge_pages(mark_users(rows, suspect_users(shown, rules), rules), rules))
+    place = ["serp_id", "doc_id", "kind"]
+    fates = judged.groupBy(*place).agg(F.bit_or("bits").alias("bits"))
+    events = log.interactions.select(F.col("event_id").alias("key"), "serp_id", "kind").distinct()
+    planted = log.truth_dirt.where("rule <> 'one_user_dominates'")  # which looks at pairs, after pages
+    pages = planted.where("table = 'impressions'").selectExpr(
+        "rule", "key AS serp_id", "doc_id", "'impression' AS kind"
+    )
+    acts = planted.where("table = 'interactions'").join(events, "key").select("rule", *place)
+    hit = F.coalesce(*[F.when(F.col("rule") == n, F.col("bits").bitwiseAND(bit(n)) != 0) for n in ORDER], F.lit(False))
+    found = pages.unionByName(acts).join(fates, place, "left").groupBy("rule", "kind")
+    shares = {(row.rule, row.kind): row.share for row in found.agg(F.mean(hit.cast("int")).alias("share")).collect()}
+    assert {rule for rule, _ in shares} == set(DenoiseSettings.model_fields) - {"one_user_dominates"}
+    assert {where: share for where, share in shares.items() if share < 0.99} == {}
+
+
 def test_clean_logs_raise_few_alarms(spark: SparkSession, tmp_path: Path, keep: Keep) -> None:
     clean = drawn(spark, CONFIG.model_copy(update={"dirt": Dirt.none()}), tmp_path)
     alarms = build_labels(clean.impressions, clean.interactions, LabelConfig(), keep=keep).denoise_funnel.toPandas()
@@ -135,6 +161,18 @@ def test_a_log_whose_rankers_never_move_documents_says_so(spark: SparkSession, t
     assert verdict.warning
     assert "cannot be estimated" in verdict.sentence
     assert {row.estimator for row in built.propensities.where("position > 1").collect()} == {"assumed"}
+
+
+def test_a_ranker_that_follows_its_users_is_found_out(log: Simulation, keep: Keep) -> None:
+    """The same pages, each in an order of its user's own."""
+    taste = Window.partitionBy("serp_id").orderBy(F.xxhash64("user_id", "doc_id"))
+    personal = log.impressions.withColumn("position", F.row_number().over(taste))
+    verdicts = build_labels(personal, log.interactions, SETTINGS, keep=keep).verdicts
+    verdict = verdicts.where("check = 'personalised'").first()
+    assert verdict is not None
+    assert verdict.warning
+    assert verdict.value > 0.5
+    assert "not to be trusted" in verdict.sentence
 
 
 CELLS = "query_id string, doc_id string, context string, position int, last_click int, impressions bigint, clicks " \

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from pipelines.propensity.evidence import Cells, Floats
 
 GRADES, SHARES, ATTRACTION = 4, (0.55, 0.22, 0.14, 0.09), np.array([0.04, 0.12, 0.30, 0.55])
+ONE_IN_K = 1 / np.arange(1.0, 11.0)
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,10 @@ class Log:
         return Cells(dense.astype(np.int64), position, none, none - 1, shown, clicks, self.query[pair] % 50)
 
 
-def draw_log(seed: int, pages: int, traffic: list[float], *, queries: int = 1000, documents: int = 20) -> Log:
-    """A position-based log at η = 1 with ten results a page: Zipf traffic over rankers of different quality."""
+def draw_log(
+    seed: int, pages: int, traffic: list[float], *, queries: int = 1000, documents: int = 20, looks: Floats = ONE_IN_K
+) -> Log:
+    """A position-based log with ten results a page, η = 1 unless told: Zipf traffic, rankers of several qualities."""
     random = np.random.default_rng(seed)
     grade = random.choice(GRADES, size=(queries, documents), p=SHARES)
     weight = 1 / np.arange(1, queries + 1)
@@ -53,7 +56,7 @@ def draw_log(seed: int, pages: int, traffic: list[float], *, queries: int = 1000
         order = np.argsort(-(quality * grade + random.normal(size=grade.shape)), axis=1)
         for k in range(10):
             doc = order[:, k]
-            chance = ATTRACTION[grade[every, doc]] / (k + 1)
+            chance = ATTRACTION[grade[every, doc]] * looks[k]
             shown[every, doc, k] += pages_of[:, arm]
             clicks[every, doc, k] += random.binomial(pages_of[:, arm], chance)
     return Log(shown.reshape(-1, 10), clicks.reshape(-1, 10), np.repeat(every, documents))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from jobs.explain import explain
 from pipelines.explain import figures, ranking
 from udfs.conventions import Conventions
 from udfs.registry import parse, parse_all
@@ -48,3 +49,21 @@ def test_the_terms_add_up_to_what_the_kernel_says(unjudged: str, metric: str) ->
         if figure.value is not None:
             total = sum(line.earned for line in lines)
             assert figure.value == pytest.approx(total / ideal if spec.metric.name == "ndcg" else total)
+
+
+@pytest.mark.parametrize(
+    ("grade", "reason", "told"),
+    [
+        (0, "graded", "grade 0, its lift is below the first cut"),
+        (3, "graded", "grade 3, its lift reaches the third cut"),
+        (None, "too_little_evidence", "no grade, too few examinations or people; unjudged is not irrelevant"),
+    ],
+)
+def test_a_label_says_how_it_came_about(grade: int | None, reason: str, told: str) -> None:
+    counts = {"impressions": 16, "users": 15, "positions": 1, "examinations": 5.6, "clicks": 3, "carts": 0}
+    rates = {"purchases": 0, "relevance": 0.4, "relevance_low": 0.1, "relevance_high": 0.8, "ctr": 0.1875}
+    lifts = {"lift_click": 2.0, "lift_cart": None, "lift_purchase": 0.9}
+    lines = explain({"query_id": "q", "doc_id": "d", "grade": grade, "reason": reason, **counts, **rates, **lifts})
+    assert lines[0] == f"q / d: {told}"
+    assert "to 15 people at 1 position; looked at about 5.6 times" in lines[1]
+    assert lines[-1] == "  the query's own rate is 0.2000, so lift 2.00 by clicks, none by carts, 0.90 by purchases"
