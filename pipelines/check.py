@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any
 
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -32,11 +34,23 @@ class Count:
 
 
 @dataclass(frozen=True)
+class Rider:
+    """An aggregate over all rows of an input, made in the pass that counts them."""
+
+    value: SparkColumn
+    of_parts: Callable[[list[Any]], Any] = sum  # the rows are counted in groups, and nulls are left out
+
+
+Riders = Callable[[Conformed], Sequence[Rider]]
+
+
+@dataclass(frozen=True)
 class Checked:
     """The inputs, each in the shape of its contract, and what was found on the way."""
 
     tables: Mapping[str, Conformed]
     counts: Mapping[str, Count]
+    ridden: Mapping[str, list[Any]]  # what came of the riders of each input
     systems: tuple[str, ...]
     max_grade: float
     from_behaviour: bool  # whether the labels are made from what people did
@@ -52,14 +66,17 @@ class Checked:
         return reduce(DataFrame.unionByName, dirty, nothing).select(*QUARANTINE.names)
 
 
-def check(inputs: Mapping[str, Input], config: Config) -> Checked:
-    """Conform every input, and refuse one that is empty or largely unusable."""
+def check(inputs: Mapping[str, Input], config: Config, riders: Riders = lambda _: ()) -> Checked:
+    """Conform every input, and refuse one that is empty or largely unusable; `riders` look at the same rows."""
     tables: dict[str, Conformed] = {}
     groups: dict[str, list[Row]] = {}
+    ridden: dict[str, list[Any]] = {}
     for name, source in config.sources().items():
         with input_errors(f"inputs.{name}: {', '.join(inputs[name].places)}"):
             tables[name] = conform(inputs[name].raw, contract(name, config), columns=source.columns)
-            groups[name] = _groups(tables[name])
+            asked = riders(tables[name])
+            groups[name] = _groups(tables[name], [rider.value for rider in asked])
+            ridden[name] = [_whole(rider, groups[name], n) for n, rider in enumerate(asked)]
     counts = {name: _count(found) for name, found in groups.items()}
     for name, count in counts.items():
         # Where checks are made, they judge the rejected rows, and say more of them.
@@ -74,6 +91,7 @@ def check(inputs: Mapping[str, Input], config: Config) -> Checked:
     return Checked(
         tables,
         counts,
+        ridden,
         systems=systems,
         max_grade=TOP_GRADE if from_behaviour else _top(groups["judgments"]),
         from_behaviour=from_behaviour,
@@ -99,13 +117,14 @@ def contract(name: str, config: Config) -> Table:
     return table.plus(Column(column, "string", "a segment", nullable=True) for column in added)
 
 
-def _groups(table: Conformed) -> list[Row]:
-    """Rows by reason, with the largest grade; where there are systems, by system too."""
+def _groups(table: Conformed, asked: Sequence[SparkColumn]) -> list[Row]:
+    """Rows by reason, with the largest grade and what else is asked; where there are systems, by system too."""
     by = [table.reason.alias("reason")]
     if "system" in table.table.names:
         by.append(F.when(table.reason.isNull(), F.col("system")).alias("system"))
     top = F.max("grade") if "grade" in table.table.names else F.lit(None)
-    counted = table.marked.groupBy(*by).agg(F.count("*").alias("rows"), top.alias("top"))
+    more = [value.alias(f"_{n}") for n, value in enumerate(asked)]
+    counted = table.marked.groupBy(*by).agg(F.count("*").alias("rows"), top.alias("top"), *more)
     groups = counted.limit(MOST_GROUPS + 1).collect()
     if len(groups) > MOST_GROUPS:
         raise DataQualityError(
@@ -113,6 +132,10 @@ def _groups(table: Conformed) -> list[Row]:
             hint=f"check which column inputs.{table.table.name}.columns gives for system",
         )
     return groups
+
+
+def _whole(rider: Rider, groups: list[Row], n: int) -> Any:
+    return rider.of_parts([group[f"_{n}"] for group in groups if group[f"_{n}"] is not None])
 
 
 def _count(groups: list[Row]) -> Count:

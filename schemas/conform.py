@@ -25,6 +25,12 @@ class Conformed:
 
     table: Table
     marked: DataFrame  # contract columns, then `_reason` and `_row`
+    given: frozenset[str] = frozenset()  # those of the contract's columns that the data has
+
+    @property
+    def cast(self) -> DataFrame:
+        """All rows, as they were cast, with just the columns of the contract."""
+        return self.marked.select(*self.table.names)
 
     @property
     def rows(self) -> DataFrame:
@@ -68,7 +74,7 @@ def conform(raw: DataFrame, table: Table, *, columns: Mapping[str, str] | None =
     checks = [check for c in table.columns if c.name in source for check in _checks(source[c.name], cast[c.name], c)]
     reason = F.coalesce(*corrupt, *checks, *_one_of(table, cast), F.lit(None).cast("string"))
     marked = lines.select(*[value.alias(name) for name, value in cast.items()], reason.alias(_REASON), F.col(_ROW))
-    return Conformed(table, marked)
+    return Conformed(table, marked, frozenset(source))
 
 
 def _located(raw: DataFrame, table: Table, columns: Mapping[str, str]) -> dict[str, SparkColumn]:

@@ -19,9 +19,7 @@ from pipelines.complaints import input_errors
 from pipelines.config import Source
 from pipelines.quality.inspect import Inspection, record
 from pipelines.quality.results import refusal
-from pipelines.quality.suite import Validated
 from pipelines.read import Input, read
-from schemas.conform import Conformed
 from schemas.errors import AssayError
 from tests.spark.corruptions import FORMATS, Draft, corrupt, write
 from tests.spark.small_data import DATE, LOG, clean, failing, setting
@@ -32,25 +30,12 @@ PAIRS = (LOG, ("rankings", "judgments"))
 
 
 @dataclass
-class OneCorrupted(Inspection):
-    """An inspection that holds the rows of one table against its contract; of the other the result is known."""
-
-    corrupted: str = ""
-    before: dict[str, Validated] = field(default_factory=dict)
-
-    def validated(self, table: Conformed, checked: Checked) -> Validated:
-        name = table.table.name
-        return super().validated(table, checked) if name == self.corrupted else self.before[name]
-
-
-@dataclass
 class Clean:
     """Clean tables, read and inspected once: what corrupted ones are compared with."""
 
     inputs: dict[str, Input] = field(default_factory=dict)
     columns: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)  # a format has its own types
     figures: dict[str, dict[str, Any]] = field(default_factory=dict)
-    validated: dict[str, Validated] = field(default_factory=dict)
     rows: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -64,12 +49,9 @@ def known(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Clea
             made.inputs[name] = found = read(spark, name, Source(path=str(place), format=form), DATE)
             made.columns[name, form] = {column.name: column.dataType.simpleString() for column in found.raw.schema}
     for pair in PAIRS:
-        inputs, inspection = {name: made.inputs[name] for name in pair}, OneCorrupted(setting(pair), DATE)
-        checked = check(inputs, inspection.config)
-        for name in pair:
-            inspection.corrupted = name
-            made.validated[name] = inspection.before[name] = inspection.validated(checked.tables[name], checked)
-            made.rows[name] = contents(checked, name)
+        inputs, inspection = {name: made.inputs[name] for name in pair}, Inspection(setting(pair), DATE)
+        checked = check(inputs, inspection.config, inspection.riders)
+        made.rows |= {name: contents(checked, name) for name in pair}
         inspection.inputs(inputs, checked)
         assert failing(inspection.results) == set()
         made.figures |= {name: record(inputs[name], checked, name) | inspection.figures[name] for name in pair}
@@ -90,12 +72,12 @@ def test_a_corruption_is_refused_told_or_harmless(spark: SparkSession, known: Cl
     pair = next(pair for pair in PAIRS if name in pair)
     past = {of: known.figures[of] for of in pair}
     past[name] = past[name] | {"columns": known.columns[name, form]}
-    inspection = OneCorrupted(setting(pair), DATE, [past], corrupted=name, before=known.validated)
+    inspection = Inspection(setting(pair), DATE, [past])
     try:
         with input_errors("while checking"):
             inputs = {of: known.inputs[of] for of in pair}
             inputs[name] = read(spark, name, Source(path=place, format=form), DATE)
-            checked = check(inputs, inspection.config)
+            checked = check(inputs, inspection.config, inspection.riders)
             inspection.inputs(inputs, checked)
         error: AssayError | None = refusal(inspection.results, "the corrupted table")
     except AssayError as refused:
