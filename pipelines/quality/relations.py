@@ -24,8 +24,9 @@ BY_PAGE = ("impressions", "interactions")
 ALONE = {"interactions": "event_id", "documents": "doc_id"}  # tables whose key is no query and no page
 # Control characters, the replacement character, and UTF-8 that was read as Latin-1.
 GARBLED = "[\\x00-\\x1f\\x7f\ufffd]|[\u00c2\u00c3][\u0080-\u00bf]|\u00e2\u20ac"
+_ONE_PER_PAGE = ("query_id", "user_id", "system")
 _OF_QUERIES = ("system", "query_id", "doc_id", "rank")
-_OF_PAGES = ("serp_id", "doc_id", "position")
+_OF_PAGES = ("serp_id", "doc_id", "position", *_ONE_PER_PAGE)
 _BUCKETS = 1 << 20
 _SLACK = 2  # times the rows that a look should draw: a page or query may be far longer than the others
 
@@ -121,15 +122,39 @@ def _ends(names: pa.ChunkedArray) -> list[str]:
 
 
 def _of_pages(tables: Tables, rows: pa.Table, *, referred: Collection[str]) -> Figures:
-    """Slots that are filled twice, and events on what their page did not show."""
+    """Slots that are filled twice, pages that are two, and events on what their page did not show or not to them."""
     shown, done = _of(rows, "impressions"), _of(rows, "interactions")
-    found: Figures = {"impressions": _keys(shown, tables["impressions"])} if "impressions" in tables else {}
+    found: Figures = {"impressions": _keys(shown, tables["impressions"]) | _mixed(shown)} if shown.num_rows else {}
     if "interactions" in referred and "impressions" in referred:
-        pair = ["serp_id", "doc_id"]
-        lost = done.select(pair).join(shown.select(pair), pair, join_type="left anti")
-        unshown = {"unshown": lost.num_rows, "unshown_sample": _ends(_called(lost, pair))}
-        found["interactions"] = {"placed": done.num_rows, **unshown}
+        lost, met = _missing(done, shown, "doc_id"), _of_known_pages(done, shown)
+        others = _missing(met, shown, "user_id")
+        found["interactions"] = {
+            "placed": done.num_rows,
+            "unshown": lost.num_rows,
+            "unshown_sample": _ends(_called(lost, lost.column_names)),
+            "met": met.num_rows,
+            "strange": others.num_rows,
+            "strange_sample": _ends(_called(others, others.column_names)),
+        }
     return found
+
+
+def _mixed(shown: pa.Table) -> dict[str, Any]:
+    """Pages whose rows disagree about what a page has one of."""
+    pages = shown.group_by("serp_id").aggregate([(name, "count_distinct") for name in _ONE_PER_PAGE])
+    mixed = reduce(pc.or_, [pc.greater(pages[f"{name}_count_distinct"], 1) for name in _ONE_PER_PAGE])
+    named = pages["serp_id"].filter(mixed)
+    return {"whole_pages": pages.num_rows, "mixed": len(named), "mixed_sample": _ends(named)}
+
+
+def _of_known_pages(done: pa.Table, shown: pa.Table) -> pa.Table:
+    return done.filter(pc.is_in(done["serp_id"], shown["serp_id"]))
+
+
+def _missing(done: pa.Table, shown: pa.Table, column: str) -> pa.Table:
+    """The events whose page has no row with what they have in a column."""
+    pair = ["serp_id", column]
+    return done.select(pair).join(shown.select(pair), pair, join_type="left anti")
 
 
 def _of_queries(tables: Tables, rows: pa.Table, *, referred: Collection[str]) -> Figures:
@@ -161,6 +186,7 @@ def _of_lists(lists: pa.Table) -> dict[str, Any]:
     deepest = pc.max(lists["hole"]).as_py()
     return {
         "lists": lists.num_rows,
+        "asked": pc.count_distinct(lists["query_id"]).as_py(),
         "same_lists": {of["system"]: [of["count_all_max"], of["count_all_sum"]] for of in systems.to_pylist()},
         **({} if deepest is None else {"deepest": deepest}),
     }

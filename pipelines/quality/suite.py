@@ -195,7 +195,7 @@ def _result(table: Table, given: ExpectationValidationResult, tolerated: float) 
         failed,
         None if passed else _observed(found, given),
         rule.allowed or (table[column].type if rule.name == "type" else table[column].allowed()),
-        () if passed else samples(found.get("partial_unexpected_list") or ()),
+        () if passed else samples(value for value in found.get("partial_unexpected_list") or () if value is not None),
         rule.reason,
         rule.advice.replace("TABLE", table.name),
     )

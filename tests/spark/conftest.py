@@ -1,5 +1,6 @@
 """One shared local session, made at its first use."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -25,3 +26,14 @@ def _clean(spark: SparkSession) -> Iterator[None]:
     for table in spark.catalog.listTables():
         if table.isTemporary:
             spark.catalog.dropTempView(table.name)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many corruptions came to which end."""
+    reports = [
+        report for of in terminalreporter.stats.values() for report in of if getattr(report, "when", "") == "call"
+    ]
+    ends = Counter(value for report in reports for key, value in report.user_properties if key == "end")
+    if ends:
+        told = ", ".join(f"{count} {end}" for end, count in ends.most_common())
+        terminalreporter.write_line(f"corruptions: {told}")

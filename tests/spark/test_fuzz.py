@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import random
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,8 @@ from tests.spark.small_data import DATE, LOG, clean, failing, setting
 
 CASES = int(os.environ.get("FUZZ_CASES", "60"))
 SEED = int(os.environ.get("FUZZ_SEED", "0"))
+FIRST = int(os.environ.get("FUZZ_FIRST", "0"))  # to try them in slices
+SLIGHT = 0.05  # of the rows: what the thresholds of the checks let pass without a word
 PAIRS = (LOG, ("rankings", "judgments"))
 
 
@@ -66,8 +70,10 @@ def contents(checked: Checked, name: str) -> list[str]:
     return sorted(map(str, rows.collect()))
 
 
-@pytest.mark.parametrize("case", range(CASES))
-def test_a_corruption_is_refused_told_or_harmless(spark: SparkSession, known: Clean, tmp_path: Path, case: int) -> None:
+@pytest.mark.parametrize("case", range(FIRST, FIRST + CASES))
+def test_a_corruption_is_refused_told_or_harmless(
+    spark: SparkSession, known: Clean, tmp_path: Path, record_property: Callable[[str, object], None], case: int
+) -> None:
     name, form, place, said = corrupt(1000 * SEED + case, tmp_path)
     pair = next(pair for pair in PAIRS if name in pair)
     past = {of: known.figures[of] for of in pair}
@@ -85,5 +91,11 @@ def test_a_corruption_is_refused_told_or_harmless(spark: SparkSession, known: Cl
     if error is not None:
         assert error.exit_code in (3, 4), said
         assert str(error) and "Traceback" not in str(error), said
-    elif not failing(inspection.results):
-        assert contents(checked, name) == known.rows[name], f"{said}: rows changed and nothing was said of it"
+        record_property("end", "refused")
+    elif failing(inspection.results):
+        record_property("end", "told")
+    else:
+        before, after = Counter(known.rows[name]), Counter(contents(checked, name))
+        part = max((before - after).total(), (after - before).total()) / before.total()
+        record_property("end", "slight" if part else "harmless")
+        assert part <= SLIGHT, f"{said}: {part:.0%} of the rows changed and nothing was said of it"
