@@ -113,6 +113,6 @@ def test_times_that_spark_cannot_read_are_an_input_error_that_says_what_to_do(
     """pandas writes nanoseconds where it is not told otherwise."""
     place = tmp_path / "i.parquet"
     pd.DataFrame({"ts": [pd.Timestamp("2026-11-01")]}).to_parquet(place)
-    with pytest.raises(InputError, match='INT64 .TIMESTAMP.NANOS.*coerce_timestamps="us"') as caught:
+    with pytest.raises(InputError, match=r'INT64 .TIMESTAMP.NANOS.*coerce_timestamps="us"') as caught:
         read(spark, "impressions", Source(path=str(place)), DAY)
     assert caught.value.exit_code == 3
