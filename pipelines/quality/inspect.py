@@ -139,6 +139,7 @@ class Inspection:
         error = refusal(self.results, f"run {attempt.run} of {attempt.dt}, which is not published")
         if error is not None:
             found = self.publish(attempt, spark)
+            error.details = [*error.details, f"Data Docs: {attempt.storage.path(found['docs'])}/index.html"]
             attempt.refuse(VALIDATION_RESULTS.name, conventions={}, checks=found, **facts)
             raise error
 

@@ -61,7 +61,7 @@ def _drawn(inputs: Mapping[str, Conformed], unit: str, counts: Mapping[str, int]
     part = most / max(1, *[counts[name] for name in inputs])
     if part >= 1:
         return {name: given.rows for name, given in inputs.items()}
-    small = F.pmod(F.xxhash64(unit), F.lit(_BUCKETS)) < round(part * _BUCKETS)
+    small = F.xxhash64(unit).bitwiseAND(F.lit(_BUCKETS - 1)) < round(part * _BUCKETS)
     return {name: given.rows_where(small) for name, given in inputs.items()}
 
 
