@@ -60,7 +60,7 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
         stages.tables = attempt.tables
         with stages.stage("check"):
             inspection = Inspection.begin(config, storage, date)
-            checked = check(inputs, config, inspection.riders)
+            checked = check(inputs, config, inspection.ask)
             require_systems(checked)
             conventions = resolved(config.conventions, checked)
         facts = account(spark, inputs, checked, config, stages)
@@ -161,7 +161,7 @@ def label(spark: SparkSession, config: Config, date: dt.date, *, force: bool = F
         stages.tables = attempt.tables
         with stages.stage("check"):
             inspection = Inspection.begin(log, storage, date)
-            checked = check(inputs, log, inspection.riders)
+            checked = check(inputs, log, inspection.ask)
         facts = account(spark, inputs, checked, log, stages)
         with stages.stage("inspect"):
             inspection.inputs(inputs, checked)
@@ -242,7 +242,7 @@ def look(spark: SparkSession, config: Config, date: dt.date) -> Inspection:
     with input_errors("while checking"):
         inputs = {name: read(spark, name, source, date) for name, source in config.sources().items()}
         inspection = Inspection.begin(config, Storage(config.warehouse), date)
-        checked = check(inputs, config, inspection.riders)
+        checked = check(inputs, config, inspection.ask)
         inspection.inputs(inputs, checked)
     return inspection
 

@@ -98,12 +98,11 @@ def _times(days: Sequence[str], date: dt.date) -> dict[str, Rider]:
 
 
 def _largest(value: Column) -> Rider:
-    return Rider(F.max(value), lambda parts: max(parts, default=None))
+    return Rider(F.max(value), "max")
 
 
 def _ends(name: str, value: Column) -> dict[str, Rider]:
-    smallest = Rider(F.min(value), lambda parts: min(parts, default=None))
-    return {f"{name} smallest": smallest, f"{name} largest": _largest(value)}
+    return {f"{name} smallest": Rider(F.min(value), "min"), f"{name} largest": _largest(value)}
 
 
 def _sample(value: float | None) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pipelines.check import Checked, Rider
+from pipelines.check import Asked, Checked, Rider
 from pipelines.config import Config
 from pipelines.quality.checks import checks
 from pipelines.quality.data_docs import pages
@@ -17,7 +17,7 @@ from pipelines.quality.figures import asked_days, distinct, figures, riders
 from pipelines.quality.history import past
 from pipelines.quality.outcomes import outcomes
 from pipelines.quality.registry import Facts
-from pipelines.quality.relations import relations
+from pipelines.quality.relations import SLACK, drawn_by_query, relations
 from pipelines.quality.results import Result, refusal, result_of, summary
 from pipelines.quality.suite import Suites, Validated, usable
 from pipelines.read import Input
@@ -53,13 +53,22 @@ class Inspection:
             return cls(config, date)
         return cls(config, date, past(storage, config.published()["inputs"], date, most=config.quality.runs))
 
-    def riders(self, table: Conformed) -> list[Rider]:
-        """What is to be counted over all rows of an input, while they are counted anyway."""
+    def ask(self, tables: Mapping[str, Conformed]) -> dict[str, Asked]:
+        """What is to be counted over all rows of the inputs, and drawn from them, while they are counted anyway."""
         if self.config.checks == "off":
-            return []
-        name = table.table.name
-        self._figures[name] = riders(table, self.config.sources()[name], self.date)
-        return [*map(Rider, self._suites.ask(table.table, table.cast)), *self._figures[name].values()]
+            return {}
+        most = self.config.quality.sample_rows
+        drawn = drawn_by_query(tables, most=most) if self.config.checks == "full" else {}
+        for name, table in tables.items():
+            self._figures[name] = riders(table, self.config.sources()[name], self.date)
+        return {
+            name: Asked(
+                [*map(Rider, self._suites.ask(table.table, table.cast)), *self._figures[name].values()],
+                drawn.get(name, {}),
+                SLACK * most,
+            )
+            for name, table in tables.items()
+        }
 
     def inputs(self, inputs: Mapping[str, Input], checked: Checked) -> None:
         """Look at every input: its rows by its contract, then what the declared checks want to know."""
@@ -70,7 +79,8 @@ class Inspection:
             known["interactions"]["shown"] = checked.counts["impressions"].kept
         if self.config.checks == "full":
             kept = {name: count.kept for name, count in checked.counts.items()}
-            for name, found in relations(checked.tables, kept, most=self.config.quality.sample_rows).items():
+            most = self.config.quality.sample_rows
+            for name, found in relations(checked.tables, kept, checked.drawn, most=most).items():
                 known[name] |= found
         self._declared(known, {name: record(inputs[name], checked, name) | of for name, of in known.items()})
 

@@ -1,8 +1,8 @@
 """What rows have to do with each other: keys that repeat, and references that lead nowhere.
 
 Of long tables only whole queries or pages are looked at, the same ones in every table: those whose hash is small
-enough. So few rows are put together faster where they are than in a shuffle: each look is one pass of Spark that
-answers the drawn rows, whose number has a bound, as an Arrow table.
+enough. So few rows, whose number has a bound, are put together faster as Arrow tables than in a shuffle. Rows of
+queries are drawn in the pass that counts all rows, those of pages and events in one pass more.
 """
 
 from __future__ import annotations
@@ -28,27 +28,49 @@ _ONE_PER_PAGE = ("query_id", "user_id", "system")
 _OF_QUERIES = ("system", "query_id", "doc_id", "rank")
 _OF_PAGES = ("serp_id", "doc_id", "position", *_ONE_PER_PAGE)
 _BUCKETS = 1 << 20
-_SLACK = 2  # times the rows that a look should draw: a page or query may be far longer than the others
+SLACK = 2  # times the rows that a look should draw: a page or query may be far longer than the others
 
 Tables = Mapping[str, Table]
 Rows = Mapping[str, DataFrame]
 Figures = dict[str, dict[str, Any]]
 
 
-def relations(inputs: Mapping[str, Conformed], counts: Mapping[str, int], *, most: int) -> Figures:
+def drawn_by_query(inputs: Mapping[str, Conformed], *, most: int) -> dict[str, dict[str, Column]]:
+    """What identifies the rows of some whole queries, of each table that belongs to queries; null in other rows."""
+    mine = {name: given for name, given in inputs.items() if name in BY_QUERY}
+    if not mine:
+        return {}
+    small = _small("query_id", _part(_counts(mine), most))
+    wanted: dict[str, dict[str, Column]] = {}
+    for name, given in mine.items():
+        has = given.table.names
+        columns = {c: F.col(c) for c in _OF_QUERIES if c in has and c != "system"} | {"garbled": _garbled(given.table)}
+        columns |= {"document": F.xxhash64("doc_id")} if "doc_id" in has else {}
+        wanted[name] = {c: F.when(small & given.reason.isNull(), value) for c, value in columns.items()}
+    return wanted
+
+
+def _counts(inputs: Mapping[str, Conformed]) -> dict[str, int]:
+    """The rows of each input; files that say how many they have are not read for it."""
+    counted = [
+        of.marked.agg(F.count("*").alias("rows")).select(F.lit(n).alias("table"), "rows") for n, of in inputs.items()
+    ]
+    return {row["table"]: row["rows"] for row in reduce(DataFrame.unionByName, counted).collect()}
+
+
+def relations(
+    inputs: Mapping[str, Conformed], counts: Mapping[str, int], drawn: Mapping[str, pa.Table], *, most: int
+) -> Figures:
     """Keys and references of all inputs; `most` rows of the longest table of each look are looked at."""
     tables = {name: given.table for name, given in inputs.items()}
-    by_query = {name: inputs[name] for name in BY_QUERY if name in inputs}
     by_page = {name: inputs[name] for name in BY_PAGE if name in inputs}
-    found: Figures = {}
-    if by_query:
-        rows = _looked(tables, _drawn(by_query, "query_id", counts, most), _OF_QUERIES, most)
-        found |= _of_queries(tables, rows, referred=by_query if _whole(rows, by_query, most) else ())
+    by_query = {name: rows for name, rows in drawn.items() if "query_id" in rows.column_names}
+    found = _of_queries(tables, {name: rows.filter(pc.field("query_id").is_valid()) for name, rows in by_query.items()})
     if by_page:
-        drawn = _drawn(by_page, "serp_id", counts, most)
-        rows = _looked(
-            tables, {name: rows.where("serp_id IS NOT NULL") for name, rows in drawn.items()}, _OF_PAGES, most
-        )
+        placed = {
+            name: rows.where("serp_id IS NOT NULL") for name, rows in _drawn(by_page, "serp_id", counts, most).items()
+        }
+        rows = _looked(tables, placed, _OF_PAGES, most)
         found |= _of_pages(tables, rows, referred=by_page if _whole(rows, by_page, most) else ())
     for name in ALONE.keys() & inputs.keys():
         alone = _looked(tables, _drawn({name: inputs[name]}, ALONE[name], counts, most), tables[name].key, most)
@@ -56,30 +78,35 @@ def relations(inputs: Mapping[str, Conformed], counts: Mapping[str, int], *, mos
     return found
 
 
+def _part(counts: Mapping[str, int], most: int) -> float:
+    return most / max(1, *counts.values())
+
+
+def _small(unit: str, part: float) -> Column:
+    """Whether a unit belongs to this part of all, by its hash."""
+    return F.lit(True) if part >= 1 else F.xxhash64(unit).bitwiseAND(F.lit(_BUCKETS - 1)) < round(part * _BUCKETS)
+
+
 def _drawn(inputs: Mapping[str, Conformed], unit: str, counts: Mapping[str, int], most: int) -> Rows:
     """The rows of as many units as make up `most` rows of the longest table; all where there are fewer."""
-    part = most / max(1, *[counts[name] for name in inputs])
-    if part >= 1:
-        return {name: given.rows for name, given in inputs.items()}
-    small = F.xxhash64(unit).bitwiseAND(F.lit(_BUCKETS - 1)) < round(part * _BUCKETS)
+    small = _small(unit, _part({name: counts[name] for name in inputs}, most))
     return {name: given.rows_where(small) for name, given in inputs.items()}
 
 
 def _looked(tables: Tables, rows: Rows, columns: Sequence[str], most: int) -> pa.Table:
-    """These columns of all tables, null where one has none; a row's name where it is garbled, its document's hash."""
+    """These columns of all tables, null where one has none, and a row's name where it is garbled."""
     kinds = {c.name: c.type for name in rows for c in tables[name].columns}
     parts = []
     for name, table in rows.items():
         has = tables[name].names
         chosen = [F.col(c) if c in has else F.lit(None).cast(kinds[c]).alias(c) for c in columns if c in kinds]
-        hashed = F.xxhash64("doc_id") if "doc_id" in has else F.lit(None).cast("bigint")
-        added = [F.lit(name).alias("table"), _garbled(tables[name]).alias("garbled"), hashed.alias("document")]
+        added = [F.lit(name).alias("table"), _garbled(tables[name]).alias("garbled"), F.lit(1).alias("rows")]
         parts.append(table.select(*chosen, *added))
     return reduce(DataFrame.unionByName, parts).limit(_bound(rows, most)).toArrow()
 
 
 def _bound(rows: Collection[str], most: int) -> int:
-    return _SLACK * most * len(rows)
+    return SLACK * most * len(rows)
 
 
 def _whole(looked: pa.Table, rows: Collection[str], most: int) -> bool:
@@ -99,15 +126,20 @@ def _of(rows: pa.Table, name: str) -> pa.Table:
 
 def _keys(rows: pa.Table, table: Table) -> dict[str, Any]:
     """How many rows repeat the key of another one, and how many have a garbled name."""
-    keys = rows.group_by(list(table.key)).aggregate([([], "count_all")])
-    garbled = rows["garbled"].drop_null()
+    keys = rows.group_by(list(table.key)).aggregate([("rows", "sum")])
+    garbled = rows.filter(pc.field("garbled").is_valid())
+    keyed = _sum(rows["rows"])
     return {
-        "keyed": rows.num_rows,
-        "repeated": rows.num_rows - keys.num_rows,
-        "repeated_sample": _ends(_called(keys.filter(pc.field("count_all") > 1), table.key)),
-        "garbled": len(garbled),
-        "garbled_sample": _ends(garbled),
+        "keyed": keyed,
+        "repeated": keyed - keys.num_rows,
+        "repeated_sample": _ends(_called(keys.filter(pc.field("rows_sum") > 1), table.key)),
+        "garbled": _sum(garbled["rows"]),
+        "garbled_sample": _ends(garbled["garbled"]),
     }
+
+
+def _sum(values: pa.ChunkedArray) -> int:
+    return int(pc.sum(values).as_py() or 0)
 
 
 def _called(rows: pa.Table, key: Sequence[str]) -> pa.ChunkedArray:
@@ -157,27 +189,27 @@ def _missing(done: pa.Table, shown: pa.Table, column: str) -> pa.Table:
     return done.select(pair).join(shown.select(pair), pair, join_type="left anti")
 
 
-def _of_queries(tables: Tables, rows: pa.Table, *, referred: Collection[str]) -> Figures:
+def _of_queries(tables: Tables, drawn: Mapping[str, pa.Table]) -> Figures:
     """Keys of what belongs to a query, lists whose query is unknown or unjudged, and lists that are all the same."""
-    found = {name: _keys(_of(rows, name), tables[name]) for name in BY_QUERY if name in tables}
-    if "rankings" in tables:
-        lists = _lists(_of(rows, "rankings"))
+    found = {name: _keys(rows, tables[name]) for name, rows in drawn.items()}
+    if "rankings" in drawn:
+        lists = _lists(drawn["rankings"])
         found["rankings"] |= _of_lists(lists)
         for name, figure in {"queries": "unlisted", "judgments": "unlabelled"}.items():
-            if name in referred:
-                lost = lists["query_id"].filter(pc.invert(pc.is_in(lists["query_id"], _of(rows, name)["query_id"])))
+            if name in drawn:
+                lost = lists["query_id"].filter(pc.invert(pc.is_in(lists["query_id"], drawn[name]["query_id"])))
                 found["rankings"] |= {figure: len(lost), f"{figure}_sample": _ends(lost)}
     return found
 
 
 def _lists(ranked: pa.Table) -> pa.Table:
     """One row per list: how far its ranks reach beyond its length, and its documents as one number."""
-    once = ranked.group_by(["system", "query_id", "doc_id", "document"]).aggregate([("rank", "max"), ([], "count_all")])
+    once = ranked.group_by(["system", "query_id", "doc_id", "document"]).aggregate([("rank", "max"), ("rows", "sum")])
     # The sum of the hashes goes round where it is too large, which is all the same: equal sets have equal sums.
     lists = once.group_by(["system", "query_id"]).aggregate(
-        [("document", "sum"), ("rank_max", "max"), ("count_all", "sum")]
+        [("document", "sum"), ("rank_max", "max"), ("rows_sum", "sum")]
     )
-    return lists.append_column("hole", pc.subtract(lists["rank_max_max"].cast(pa.int64()), lists["count_all_sum"]))
+    return lists.append_column("hole", pc.subtract(lists["rank_max_max"].cast(pa.int64()), lists["rows_sum_sum"]))
 
 
 def _of_lists(lists: pa.Table) -> dict[str, Any]:

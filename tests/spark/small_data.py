@@ -97,7 +97,7 @@ def inspect(
     """Inspect these inputs; the inspection, and what a later one would know of it."""
     config = setting(list(inputs), **changes)
     inspection = Inspection(config, DATE, [dict(run) for run in past])
-    checked = check(inputs, config, inspection.riders)
+    checked = check(inputs, config, inspection.ask)
     inspection.inputs(inputs, checked)
     known = {name: record(source, checked, name) | inspection.figures[name] for name, source in inputs.items()}
     return inspection, known

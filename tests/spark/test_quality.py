@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from pipelines.check import check
 from pipelines.quality.checks import checks
@@ -316,3 +317,23 @@ def test_a_suite_that_is_told_its_counts_says_what_it_would_find_itself(spark: S
     ]  # fmt: skip
     ours = {rule.name for rule in RULES.values()}
     assert [of for of in inspection.results if of.table == "interactions" and of.check in ours] == list(alone)
+
+
+def test_where_queries_are_too_long_to_be_drawn_the_rows_are_counted_all_the_same(spark: SparkSession) -> None:
+    """Here one query has all rows, so that it is drawn whole where only a few rows should be."""
+    frames = {of: clean()[of] for of in ("rankings", "judgments")}
+    frames["rankings"] = pd.DataFrame(
+        {"system": "a", "query_id": "größe 00", "doc_id": [f"d{n}" for n in range(1200)], "rank": range(1, 1201)}
+    )
+    inputs = held(spark, frames)
+    config = setting(list(inputs), quality={"sample_rows": 10})
+    inspection = Inspection(config, DATE)
+    everything = {name: {"query_id": F.col("query_id"), "doc_id": F.col("doc_id")} for name in inputs}
+    checked = check(inputs, config, lambda tables: {
+        name: replace(asked, drawn=everything[name]) for name, asked in inspection.ask(tables).items()
+    })  # fmt: skip
+    assert {name: (count.read, count.kept) for name, count in checked.counts.items()} == {
+        "rankings": (1200, 1200), "judgments": (120, 120),
+    }  # fmt: skip
+    assert "query_id" not in checked.drawn["rankings"].column_names
+    assert checked.drawn["judgments"].num_rows == 120
