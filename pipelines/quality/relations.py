@@ -199,6 +199,10 @@ def _of_queries(tables: Tables, drawn: Mapping[str, pa.Table]) -> Figures:
             if name in drawn:
                 lost = lists["query_id"].filter(pc.invert(pc.is_in(lists["query_id"], drawn[name]["query_id"])))
                 found["rankings"] |= {figure: len(lost), f"{figure}_sample": _ends(lost)}
+        if "judgments" in drawn:
+            judged = drawn["judgments"]
+            unused = judged.filter(pc.invert(pc.is_in(judged["query_id"], lists["query_id"])))
+            found["judgments"] |= {"unranked": _sum(unused["rows"]), "unranked_sample": _ends(unused["query_id"])}
     return found
 
 

@@ -198,6 +198,16 @@ def test_a_check_fires_on_data_that_breaks_just_it(spark: SparkSession, past: Kn
     assert "None" not in result.sample, "that nothing is there needs no example"
 
 
+def test_judgments_that_no_list_asks_for_any_more_are_told(spark: SparkSession, past: Known) -> None:
+    """As where empty names were written as a word: a fifth of the judgments is lost, and every list keeps some."""
+    frames = clean()
+    changed("judgments", "query_id", slice(0, None, 5), "None")(frames)
+    inspection, _ = inspect(held(spark, {of: frames[of] for of in LISTS}), [past])
+    assert failing(inspection.results) == {("judgments", "lost_references")}
+    (result,) = [r for r in inspection.results if not r.passed]
+    assert (result.failed_rows, result.rows, result.sample) == (24, 120, ("None",))
+
+
 def test_every_check_has_a_case() -> None:
     of_results = {"unjudged_documents", "propensity_drift", "column_exists", "type", "pattern"}
     assert set(cases()) == (set(checks()) | {rule.name for rule in (*RULES.values(), USABLE)}) - of_results

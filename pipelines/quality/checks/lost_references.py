@@ -12,14 +12,15 @@ REFERENCES = {
     "unshown": ("placed", "events", "impressions"),
     "unlisted": ("lists", "lists", "queries"),
     "unlabelled": ("lists", "lists", "judgments"),
+    "unranked": ("keyed", "judgments", "rankings"),
 }
 
 
 @check(
-    tables="interactions against impressions, rankings against queries and judgments",
+    tables="interactions against impressions, rankings against queries, judgments against rankings and back",
     severity="warn",
     threshold=0.05,
-    measures="largest rise of the share of events and lists that find nothing in the other table, over the usual one",
+    measures="largest rise of the share of rows that find nothing in the other table, over the usual one",
     advice="compare the names of documents, pages and queries in both tables with those of the day before",
 )
 def lost_references(facts: Facts, threshold: float) -> Iterator[Finding]:
