@@ -25,7 +25,7 @@ ALONE = {"interactions": "event_id", "documents": "doc_id"}  # tables whose key 
 # Control characters, the replacement character, and UTF-8 that was read as Latin-1.
 GARBLED = "[\\x00-\\x1f\\x7f\ufffd]|[\u00c2\u00c3][\u0080-\u00bf]|\u00e2\u20ac"
 _ONE_PER_PAGE = ("query_id", "user_id", "system")
-_OF_QUERIES = ("system", "query_id", "doc_id", "rank")
+_OF_QUERIES = ("query_id", "doc_id", "rank")  # and the system, by which rows are counted anyway
 _OF_PAGES = ("serp_id", "doc_id", "position", *_ONE_PER_PAGE)
 _BUCKETS = 1 << 20
 SLACK = 2  # times the rows that a look should draw: a page or query may be far longer than the others
@@ -44,7 +44,7 @@ def drawn_by_query(inputs: Mapping[str, Conformed], *, most: int) -> dict[str, d
     wanted: dict[str, dict[str, Column]] = {}
     for name, given in mine.items():
         has = given.table.names
-        columns = {c: F.col(c) for c in _OF_QUERIES if c in has and c != "system"} | {"garbled": _garbled(given.table)}
+        columns = {c: F.col(c) for c in _OF_QUERIES if c in has} | {"garbled": _garbled(given.table)}
         columns |= {"document": F.xxhash64("doc_id")} if "doc_id" in has else {}
         wanted[name] = {c: F.when(small & given.reason.isNull(), value) for c, value in columns.items()}
     return wanted
