@@ -49,6 +49,7 @@ def command(
     from pipelines.evaluate import evaluate
     from pipelines.quality.results import lines
     from pipelines.runs import read_table
+    from pipelines.storage import Storage
 
     with watched(log) as shown, session(loaded.config.spark, f"assay evaluate {date}") as spark:
         shown.spark = spark
@@ -72,6 +73,10 @@ def command(
         show_conclusions(outcome.manifest, compared, loaded.config.metrics)
         for line in lines(outcome.manifest.checks):
             click.echo(line)
+        if "docs" in outcome.manifest.checks:
+            click.echo(
+                f"Data Docs: {Storage(loaded.config.warehouse).path(outcome.manifest.checks['docs'])}/index.html"
+            )
         for name, place in shared.places.items():
             click.echo(f"{name.capitalize().replace('Mlflow', 'MLflow')}: {place}")
     if not no_gate:

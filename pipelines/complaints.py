@@ -22,7 +22,13 @@ UNREADABLE = (
     "CANNOT_MERGE_INCOMPATIBLE_DATA_TYPE",
     "COLUMN_ALREADY_EXISTS",
     "MALFORMED_RECORD_IN_PARSING",
+    "PARQUET_TYPE",
 )
+# What helps, where more can be said than to look at what was configured.
+HINTS = {
+    "PARQUET_TYPE": "write it anew with types that Spark has; times in microseconds, which pandas does with "
+    'to_parquet(…, coerce_timestamps="us")',
+}
 _CONDITION = re.compile(r"\[([A-Z][A-Z_]{3,}(?:\.[A-Z_]+)*)\]\s*(.*)")
 _CAUSE = re.compile(r"^Caused by: [\w.$]+(?:Exception|Error): (?!\[)(.+)$", re.MULTILINE)
 
@@ -53,6 +59,6 @@ def input_errors(where: str) -> Iterator[None]:
     except Exception as error:
         if not unreadable(error):
             raise
-        raise InputError(
-            f"cannot read the data: {complaint(error)[1]}", where=where, hint="check path, format and columns"
-        ) from error
+        condition, said = complaint(error)
+        hint = next((hint for of, hint in HINTS.items() if condition.startswith(of)), "check path, format and columns")
+        raise InputError(f"cannot read the data: {said}", where=where, hint=hint) from error

@@ -59,12 +59,14 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
     with Attempt(storage, date, key) as attempt, input_errors("while evaluating"):
         stages.tables = attempt.tables
         with stages.stage("check"):
-            checked = check(inputs, config)
+            inspection = Inspection.begin(config, storage, date)
+            checked = check(inputs, config, inspection.ask)
             require_systems(checked)
             conventions = resolved(config.conventions, checked)
         facts = account(spark, inputs, checked, config, stages)
         with stages.stage("inspect"):
-            inspection = inspected(spark, attempt, inputs, checked, config, facts)
+            inspection.inputs(inputs, checked)
+            inspection.settle(attempt, spark, facts)
         with stages.stage("label"):
             made = _labels(spark, attempt, checked, config, found)
             attempt.write("quarantine", quarantined(checked, made))
@@ -164,10 +166,12 @@ def label(spark: SparkSession, config: Config, date: dt.date, *, force: bool = F
     with Attempt(storage, date, key) as attempt, input_errors("while labelling"):
         stages.tables = attempt.tables
         with stages.stage("check"):
-            checked = check(inputs, log)
+            inspection = Inspection.begin(log, storage, date)
+            checked = check(inputs, log, inspection.ask)
         facts = account(spark, inputs, checked, log, stages)
         with stages.stage("inspect"):
-            inspection = inspected(spark, attempt, inputs, checked, log, facts)
+            inspection.inputs(inputs, checked)
+            inspection.settle(attempt, spark, facts)
         with stages.stage("label"):
             made = labelled(attempt, checked, log.labels)
             attempt.write("quarantine", quarantined(checked, made))
@@ -243,24 +247,9 @@ def look(spark: SparkSession, config: Config, date: dt.date) -> Inspection:
     """Look at the inputs of `date` alone; nothing is written."""
     with input_errors("while checking"):
         inputs = {name: read(spark, name, source, date) for name, source in config.sources().items()}
-        checked = check(inputs, config)
         inspection = Inspection.begin(config, Storage(config.warehouse), date)
+        checked = check(inputs, config, inspection.ask)
         inspection.inputs(inputs, checked)
-    return inspection
-
-
-def inspected(
-    spark: SparkSession,
-    attempt: Attempt,
-    inputs: Mapping[str, Input],
-    checked: Checked,
-    config: Config,
-    facts: Mapping[str, Any],
-) -> Inspection:
-    """Look at the inputs, and stop where they must not become a number."""
-    inspection = Inspection.begin(config, attempt.storage, dt.date.fromisoformat(attempt.dt))
-    inspection.inputs(inputs, checked)
-    inspection.settle(attempt, spark, facts)
     return inspection
 
 

@@ -17,6 +17,9 @@ from schemas.table import Column, Table
 CORRUPT = "_corrupt_record"  # where a reader puts the text of a line that it could not parse
 _REASON = "_reason"
 _ROW = "_row"
+_NUMBERS = (T.NumericType, T.StringType, T.BooleanType, T.NullType)
+_TIMES = (T.NumericType, T.StringType, T.TimestampType, T.TimestampNTZType, T.DateType, T.NullType)
+_WAYS = {"int": _NUMBERS, "bigint": _NUMBERS, "double": _NUMBERS, "boolean": _NUMBERS, "timestamp": _TIMES}
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,12 @@ class Conformed:
 
     table: Table
     marked: DataFrame  # contract columns, then `_reason` and `_row`
+    given: frozenset[str] = frozenset()  # those of the contract's columns that the data has
+
+    @property
+    def cast(self) -> DataFrame:
+        """All rows, as they were cast, with just the columns of the contract."""
+        return self.marked.select(*self.table.names)
 
     @property
     def rows(self) -> DataFrame:
@@ -64,11 +73,15 @@ def conform(raw: DataFrame, table: Table, *, columns: Mapping[str, str] | None =
     lines, source = _unfolded(lines, table, source)
     _require(raw, table, source)
     corrupt = [F.when(F.col(CORRUPT).isNotNull(), F.lit("line cannot be parsed"))] if CORRUPT in raw.columns else []
-    cast = {c.name: _cast(source[c.name], c) if c.name in source else _absent(c) for c in table.columns}
-    checks = [check for c in table.columns if c.name in source for check in _checks(source[c.name], cast[c.name], c)]
+    kinds = _typed(lines, source)
+    given = [c for c in table.columns if c.name in source]
+    castable = {c.name: _castable(source[c.name], kinds[c.name], c) for c in given}
+    cast = {c.name: _cast(castable[c.name], c) if c in given else _absent(c) for c in table.columns}
+    blank = {c.name: _blank(castable[c.name], kinds[c.name]) for c in given}
+    checks = [check for c in given for check in _checks(blank[c.name], cast[c.name], c)]
     reason = F.coalesce(*corrupt, *checks, *_one_of(table, cast), F.lit(None).cast("string"))
     marked = lines.select(*[value.alias(name) for name, value in cast.items()], reason.alias(_REASON), F.col(_ROW))
-    return Conformed(table, marked)
+    return Conformed(table, marked, frozenset(source))
 
 
 def _located(raw: DataFrame, table: Table, columns: Mapping[str, str]) -> dict[str, SparkColumn]:
@@ -135,6 +148,17 @@ def _require(raw: DataFrame, table: Table, source: Iterable[str]) -> None:
         )
 
 
+def _typed(lines: DataFrame, source: dict[str, SparkColumn]) -> dict[str, T.DataType]:
+    fields = lines.select(*[value.alias(name) for name, value in source.items()]).schema
+    return {field.name: field.dataType for field in fields}
+
+
+def _castable(value: SparkColumn, kind: T.DataType, column: Column) -> SparkColumn:
+    """The value, as text where Spark knows no way from its type to the contract's, so that it is refused row by row."""
+    ways = _WAYS.get(column.type, (T.DataType,))
+    return value if isinstance(kind, ways) else value.try_cast("string")
+
+
 def _absent(column: Column) -> SparkColumn:
     return F.lit(None).cast(column.type)
 
@@ -148,13 +172,18 @@ def _cast(value: SparkColumn, column: Column) -> SparkColumn:
     return value.try_cast(column.type)
 
 
-def _checks(value: SparkColumn, cast: SparkColumn, column: Column) -> Iterable[SparkColumn]:
+def _blank(value: SparkColumn, kind: T.DataType) -> SparkColumn:
+    """Whether there is nothing in it. Only text can be empty, and writing numbers as text takes as long as all else."""
+    empty = value.isNull()
+    return empty | (F.trim(value) == "") if isinstance(kind, T.StringType) else empty
+
+
+def _checks(blank: SparkColumn, cast: SparkColumn, column: Column) -> Iterable[SparkColumn]:
     """What can be wrong with a value of this column, each null where it is not."""
 
     def wrong(condition: SparkColumn, what: str) -> SparkColumn:
         return F.when(condition, F.lit(f"{column.name}: {what}"))
 
-    blank = value.isNull() | (F.trim(value.try_cast("string")) == "")
     if not column.may_be_null:
         yield wrong(blank, "empty")
     if column.type != "string":

@@ -25,7 +25,7 @@ assay check --config conf/prod.yaml --date 2026-11-01    # the checks of the inp
 | `checks:` | what is looked at |
 |---|---|
 | `full` | everything; the default |
-| `fast` | the contracts of the inputs, and what needs no shuffle; no keys, no references, none of the results |
+| `fast` | the contracts of the inputs, and what is counted with their rows; no keys, no references, no results |
 | `off` | nothing; only `max_rejected` still holds |
 
 Each check below has a key of its own in the configuration, with a severity (`error`, `warn` or `ignore`) and a
@@ -40,8 +40,8 @@ quality:
 
 What earlier runs were like comes from their manifests: the live runs of the last seven dates (`quality.runs`) before
 this one that read the same places. Without any, checks that compare with them say nothing. Keys and references of
-tables with more than a quarter of a million rows (`quality.sample_rows`) are looked at in as many whole queries or
-pages, drawn by their hash.
+tables with more than a quarter of a million rows (`quality.sample_rows`) are looked at in whole queries or pages, drawn
+by their hash until they are about as many rows; these rows come to the driver.
 
 ## Of single rows
 
@@ -81,10 +81,10 @@ def events_without_page(facts: Facts, threshold: float) -> Iterator[Finding]:
         yield Finding(name, found <= threshold, observed=percent(found), allowed=f"at most {percent(threshold)}")
 ```
 
-It starts no Spark job: it looks at figures. Those of single inputs are gathered in `pipelines/quality/figures.py` (one
-aggregate), those of keys and references in `relations.py` (one shuffle), those of results in `outcomes.py`; figures
-stay in the manifest, where `facts.usual` and `facts.previous` find them in later runs. Then a case in
-`tests/spark/test_quality.py` that breaks just this check, and `make docs`.
+It starts no Spark job: it looks at figures. Those of single inputs are gathered in `pipelines/quality/figures.py` (in
+the pass that counts the rows), those of keys and references in `relations.py` (from the drawn rows), those of results
+in `outcomes.py`; figures stay in the manifest, where `facts.usual` and `facts.previous` find them in later runs.
+Then a case in `tests/spark/test_quality.py` that breaks just this check, and `make docs`.
 """
 
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pipelines.check import Checked
+from pipelines.check import Asked, Checked, Rider
 from pipelines.config import Config
 from pipelines.quality.checks import checks
 from pipelines.quality.data_docs import pages
-from pipelines.quality.figures import figures
+from pipelines.quality.figures import asked_days, distinct, figures, riders
 from pipelines.quality.history import past
 from pipelines.quality.outcomes import outcomes
 from pipelines.quality.registry import Facts
-from pipelines.quality.relations import relations
+from pipelines.quality.relations import SLACK, drawn_by_query, relations
 from pipelines.quality.results import Result, refusal, result_of, summary
 from pipelines.quality.suite import Suites, Validated, usable
 from pipelines.read import Input
@@ -43,6 +43,7 @@ class Inspection:
     results: list[Result] = field(default_factory=list)
     figures: dict[str, dict[str, Any]] = field(default_factory=dict)
     _given: dict[str, tuple[ExpectationValidationResult, ...]] = field(default_factory=dict)
+    _figures: dict[str, dict[str, Rider]] = field(default_factory=dict)
     _suites: Suites = field(default_factory=Suites)
 
     @classmethod
@@ -52,38 +53,49 @@ class Inspection:
             return cls(config, date)
         return cls(config, date, past(storage, config.published()["inputs"], date, most=config.quality.runs))
 
+    def ask(self, tables: Mapping[str, Conformed]) -> dict[str, Asked]:
+        """What is to be counted over all rows of the inputs, and drawn from them, while they are counted anyway."""
+        if self.config.checks == "off":
+            return {}
+        most = self.config.quality.sample_rows
+        drawn = drawn_by_query(tables, most=most) if self.config.checks == "full" else {}
+        for name, table in tables.items():
+            self._figures[name] = riders(table, self.config.sources()[name], self.date)
+        return {
+            name: Asked(
+                [*map(Rider, self._suites.ask(table.table, table.cast)), *self._figures[name].values()],
+                drawn.get(name, {}),
+                SLACK * most,
+            )
+            for name, table in tables.items()
+        }
+
     def inputs(self, inputs: Mapping[str, Input], checked: Checked) -> None:
         """Look at every input: its rows by its contract, then what the declared checks want to know."""
         if self.config.checks == "off":
             return
-        for name, table in checked.tables.items():
-            self._take(name, self.validated(table, checked))
-        known = self.known(inputs, checked)
+        known = {name: self._counted(table, checked) for name, table in checked.tables.items()}
+        if "impressions" in known and "interactions" in known:
+            known["interactions"]["shown"] = checked.counts["impressions"].kept
         if self.config.checks == "full":
             kept = {name: count.kept for name, count in checked.counts.items()}
-            for name, found in relations(checked.tables, kept, most=self.config.quality.sample_rows).items():
+            most = self.config.quality.sample_rows
+            for name, found in relations(checked.tables, kept, checked.drawn, most=most).items():
                 known[name] |= found
         self._declared(known, {name: record(inputs[name], checked, name) | of for name, of in known.items()})
 
-    def validated(self, table: Conformed, checked: Checked) -> Validated:
-        """One input against its contract: every row as it was cast, those in quarantine too."""
-        most, count = self.config.max_rejected, checked.counts[table.table.name]
-        found = self._suites.validate(table.table, table.marked.select(*table.table.names), tolerated=most)
+    def _counted(self, table: Conformed, checked: Checked) -> dict[str, Any]:
+        """Hold the counts of an input, of all rows as they were cast, against its contract; the others are figures."""
+        name, most = table.table.name, self.config.max_rejected
+        count, ridden, figured = checked.counts[name], checked.ridden[name], self._figures[name]
+        asked = len(ridden) - len(figured)
+        found = self._suites.tell(table.table, table.cast, ridden[:asked], tolerated=most)
         rejected = table.rejected.limit(3).collect() if count.rejected else []
         sample = [f"{row['reason']}: {row['row']}" for row in rejected]
-        of_all = usable(table.table.name, count.read, count.rejected, tolerated=most, sample=sample)
-        return replace(found, results=(of_all, *found.results))
-
-    def known(self, inputs: Mapping[str, Input], checked: Checked) -> dict[str, dict[str, Any]]:
-        """The figures of every input that need no shuffle."""
-        sources = self.config.sources()
-        known = {
-            name: figures(table, inputs[name].raw.columns, sources[name], self.date)
-            for name, table in checked.tables.items()
-        }
-        if "impressions" in known and "interactions" in known:
-            known["interactions"]["shown"] = checked.counts["impressions"].kept
-        return known
+        of_all = usable(name, count.read, count.rejected, tolerated=most, sample=sample)
+        self._take(name, replace(found, results=(of_all, *found.results)))
+        days = asked_days(self.config.sources()[name], self.date)
+        return figures(dict(zip(figured, ridden[asked:], strict=True)), days) | distinct(table)
 
     def outputs(self, made: Mapping[str, DataFrame]) -> None:
         """Look at the tables that the run has made, before they are committed."""
@@ -137,6 +149,7 @@ class Inspection:
         error = refusal(self.results, f"run {attempt.run} of {attempt.dt}, which is not published")
         if error is not None:
             found = self.publish(attempt, spark)
+            error.details = [*error.details, f"Data Docs: {attempt.storage.path(found['docs'])}/index.html"]
             attempt.refuse(VALIDATION_RESULTS.name, conventions={}, checks=found, **facts)
             raise error
 

@@ -50,7 +50,7 @@ def result_of(check: Check, finding: Finding, severity: Literal["error", "warn"]
         finding.allowed,
         () if finding.passed else samples(finding.sample),
         check.reason,
-        check.advice,
+        check.advice.replace("TABLE", finding.table),
     )
 
 

@@ -1,4 +1,8 @@
-"""The contracts as suites of Great Expectations: one bundled pass per table, and a second look only at what failed."""
+"""The contracts as suites of Great Expectations: one bundled pass per table, and a second look only at what failed.
+
+The rows of an input are counted by reason before anything else is done with them. What a suite would count in a pass of
+its own rides on that one: the suite is asked what it wants (`ask`), and told what came of it (`tell`).
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pipelines.quality.results import Result, samples
+from pipelines.quality.sheet import Sheet
 from schemas.table import Table
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationValidationResult
     from great_expectations.datasource.fluent.spark_datasource import SparkDatasource
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 # Of the values that fail, three are shown; everything else about them is counted.
 _DETAILS = {"result_format": "SUMMARY", "partial_unexpected_count": 3}
@@ -71,6 +76,7 @@ class Suites:
     """Runs suites in one ephemeral context, which is made, and imported, when the first one is run."""
 
     _runs: int = field(default=0, init=False)
+    _sheets: dict[str, Sheet] = field(default_factory=dict, init=False)
 
     @cached_property
     def _source(self) -> SparkDatasource:
@@ -80,6 +86,11 @@ class Suites:
             InMemoryStoreBackendDefaults,
             ProgressBarsConfig,
         )
+        from great_expectations.datasource.fluent.spark_datasource import SparkDatasource
+
+        from pipelines.quality.engine import SheetEngine
+
+        SparkDatasource.execution_engine_override = SheetEngine  # type: ignore[misc]  # declared for all engines at once
 
         settings = DataContextConfig(
             store_backend_defaults=InMemoryStoreBackendDefaults(),
@@ -90,19 +101,41 @@ class Suites:
         # By default Great Expectations persists what it looks at, and never lets it go.
         return context.data_sources.add_spark("assay", persist=False)
 
+    def ask(self, table: Table, rows: DataFrame) -> list[Column]:
+        """What is to be counted over all `rows` to hold them against the contract; no job is started."""
+        self._sheets[table.name] = sheet = Sheet()
+        self._run(table.name, rows, table.expectations(), "BOOLEAN_ONLY", sheet)
+        return list(sheet.asked.values())
+
+    def tell(self, table: Table, rows: DataFrame, counted: Sequence[int], *, tolerated: float) -> Validated:
+        """What the contract says, now that all that it asked for is counted."""
+        sheet = self._sheets[table.name]
+        sheet.counted = dict(zip(sheet.asked, counted, strict=True))
+        first = self._run(table.name, rows, table.expectations(), "BOOLEAN_ONLY", sheet)
+        return self._detailed(table, rows, first, tolerated)
+
     def validate(self, table: Table, rows: DataFrame, *, tolerated: float) -> Validated:
         """Hold `rows` against the contract; more than `tolerated` of them failing is an error, fewer a warning."""
-        wanted = table.expectations()
-        first = self._run(table.name, rows, wanted, "BOOLEAN_ONLY")
+        return self._detailed(table, rows, self._run(table.name, rows, table.expectations(), "BOOLEAN_ONLY"), tolerated)
+
+    def _detailed(
+        self, table: Table, rows: DataFrame, first: list[ExpectationValidationResult], tolerated: float
+    ) -> Validated:
+        """The results, with a second look at what failed."""
         failed = [_identity(of) for of in first if not of.success]
         if failed:
-            again = self._run(table.name, rows, [e for e in wanted if _key(e["type"], e["kwargs"]) in failed], _DETAILS)
-            details = {_identity(of): of for of in again}
+            wanted = [e for e in table.expectations() if _key(e["type"], e["kwargs"]) in failed]
+            details = {_identity(of): of for of in self._run(table.name, rows, wanted, _DETAILS)}
             first = [details.get(_identity(of), of) for of in first]
         return Validated(tuple(_result(table, of, tolerated) for of in first), tuple(first))
 
     def _run(
-        self, name: str, rows: DataFrame, wanted: Sequence[dict[str, Any]], result_format: Any
+        self,
+        name: str,
+        rows: DataFrame,
+        wanted: Sequence[dict[str, Any]],
+        result_format: Any,
+        sheet: Sheet | None = None,
     ) -> list[ExpectationValidationResult]:
         from great_expectations.core import ExpectationSuite
         from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
@@ -111,6 +144,8 @@ class Suites:
         asset = self._source.add_dataframe_asset(f"{name} {self._runs}")
         batch = asset.add_batch_definition_whole_dataframe("all rows").get_batch({"dataframe": rows})
         suite = ExpectationSuite(name=name, expectations=[ExpectationConfiguration(**e) for e in wanted])
+        engine: Any = self._source.get_execution_engine()
+        engine.sheet = sheet
         return list(batch.validate(suite, result_format=result_format).results)
 
 
@@ -160,7 +195,7 @@ def _result(table: Table, given: ExpectationValidationResult, tolerated: float) 
         failed,
         None if passed else _observed(found, given),
         rule.allowed or (table[column].type if rule.name == "type" else table[column].allowed()),
-        () if passed else samples(found.get("partial_unexpected_list") or ()),
+        () if passed else samples(value for value in found.get("partial_unexpected_list") or () if value is not None),
         rule.reason,
         rule.advice.replace("TABLE", table.name),
     )

@@ -138,6 +138,7 @@ def _checks(checks: Any) -> Markup | None:
         h("h3", f"Checks ({checks.get('mode', 'full')})"),
         table(["table", "passed", "warned", "failed"], counted),
         [h("h3", "Not passed"), table(columns, failing)] if failing else None,
+        h("p", f"Every check as Data Docs: {checks['docs']}/index.html in the warehouse") if "docs" in checks else None,
     )
 
 

@@ -95,8 +95,16 @@ def payload_of(storage: Storage, manifest: Manifest, experiment: str) -> Payload
             "manifest.json": manifest_name(manifest.dt, manifest.run),
             "report.html": report_name(manifest.dt, manifest.run),
             **{f"tables/{t}.parquet": manifest.tables[t].path for t in TABLES if 0 < run.count(t) <= ROWS},
+            **_data_docs(storage, manifest),
         },
     )
+
+
+def _data_docs(storage: Storage, manifest: Manifest) -> dict[str, str]:
+    """The pages on data quality, where there are any."""
+    folder = manifest.checks.get("docs")
+    pages = storage.list(folder, suffix=".html") if folder else ()
+    return {f"data_docs/{page.rpartition('/')[2]}": page for page in pages}
 
 
 def gate_of(manifest: Manifest) -> str:

@@ -1,5 +1,6 @@
 """One shared local session, made at its first use."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -31,3 +32,14 @@ def _as_before(spark: SparkSession) -> Iterator[None]:
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
     yield
     spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many corruptions came to which end."""
+    reports = [
+        report for of in terminalreporter.stats.values() for report in of if getattr(report, "when", "") == "call"
+    ]
+    ends = Counter(value for report in reports for key, value in report.user_properties if key == "end")
+    if ends:
+        told = ", ".join(f"{count} {end}" for end, count in ends.most_common())
+        terminalreporter.write_line(f"corruptions: {told}")

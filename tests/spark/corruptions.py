@@ -14,8 +14,7 @@ from tests.spark.small_data import LOG, clean
 
 FORMATS = ("csv", "json", "parquet")
 TABLES = ("impressions", "interactions", "rankings", "judgments")
-TIMES = {"seconds": 1, "millis": 1_000, "micros": 1_000_000}
-TYPED = ("position", "ts", "kind", "dwell_seconds", "rank", "grade")
+TIMES = {"seconds": 1, "millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000}
 PLACES = {"impressions": "position", "rankings": "rank"}
 
 
@@ -32,8 +31,8 @@ class Draft:
     said: str = ""
 
     def some(self) -> list[bool]:
-        """A fifth of the rows, half of them, or all."""
-        part = self.random.choice([0.2, 0.5, 1.0])
+        """One row, a fifth of them, half, or all."""
+        part = self.random.choice([0.0, 0.2, 0.5, 1.0])
         drawn = [self.random.random() < part for _ in range(len(self.rows))]
         drawn[self.random.randrange(len(drawn))] = True
         return drawn
@@ -140,15 +139,21 @@ def broken_lines(draft: Draft) -> None:
     def cut(text: str) -> str:
         lines = text.splitlines()
         for at in draft.random.sample(range(1, len(lines)), 5):
-            lines[at] = (
-                lines[at][: draft.random.randrange(1, len(lines[at]) // 2)]
-                if draft.random.random() < 0.5
-                else f"{lines[at]},x"
-            )
+            # A line of CSV that ends within its last value looks like a whole one.
+            end = lines[at].rindex(",") if draft.format == "csv" else len(lines[at])
+            kept = lines[at][: draft.random.randrange(1, end)]
+            lines[at] = kept if draft.random.random() < 0.5 else f"{lines[at]},x"
         return "\n".join(lines) + "\n"
 
     draft.text = cut
     return None
+
+
+def swapped_columns(draft: Draft) -> None:
+    """Two columns under each other's name."""
+    one, other = draft.random.sample(list(draft.rows.columns), 2)
+    draft.said += f" {one} {other}"
+    draft.rows = draft.rows.rename(columns={one: other, other: one})[list(draft.rows.columns)]
 
 
 def repeated_rows(draft: Draft) -> None:
@@ -158,7 +163,7 @@ def repeated_rows(draft: Draft) -> None:
 
 CORRUPTIONS = (
     types, nulls, encodings, duplicated_columns, dropped_columns, shuffled_days, negative_positions, huge_positions,
-    time_units, zero_based, broken_lines, repeated_rows,
+    time_units, zero_based, broken_lines, swapped_columns, repeated_rows,
 )  # fmt: skip
 
 

@@ -96,8 +96,8 @@ def inspect(
 ) -> tuple[Inspection, dict[str, dict[str, Any]]]:
     """Inspect these inputs; the inspection, and what a later one would know of it."""
     config = setting(list(inputs), **changes)
-    checked = check(inputs, config)
     inspection = Inspection(config, DATE, [dict(run) for run in past])
+    checked = check(inputs, config, inspection.ask)
     inspection.inputs(inputs, checked)
     known = {name: record(source, checked, name) | inspection.figures[name] for name, source in inputs.items()}
     return inspection, known

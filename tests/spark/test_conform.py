@@ -102,3 +102,17 @@ def test_an_array_of_results_with_scores_keeps_their_order(spark: SparkSession) 
     )
     rows = conform(raw, RANKINGS).rows.orderBy("rank").collect()
     assert [(row["doc_id"], row["rank"], row["score"]) for row in rows] == [("b", 1, 0.5), ("a", 2, 0.9)]
+
+
+def test_a_type_that_leads_nowhere_rejects_its_rows_and_stops_nothing(spark: SparkSession) -> None:
+    """As where two columns were swapped: Spark has no cast from a time to a number, nor from a list to anything."""
+    raw = spark.sql(
+        "SELECT 's' AS system, 'q' AS query_id, 'd' AS doc_id, TIMESTAMP '2026-11-01' AS rank, array(1) AS score"
+    )
+    conformed = conform(raw, RANKINGS)
+    assert conformed.rows.count() == 0
+    assert list(rejected(conformed.rejected)) == ["rank: not an int"]
+    shown = spark.sql(
+        "SELECT 'p' AS serp_id, 'q' AS query_id, 'u' AS user_id, 'd' AS doc_id, 1 AS position, true AS ts"
+    )
+    assert list(rejected(conform(shown, IMPRESSIONS).rejected)) == ["ts: not a timestamp"]

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+from pipelines.check import check
 from pipelines.quality.checks import checks
 from pipelines.quality.inspect import Inspection
 from pipelines.quality.results import refusal
 from pipelines.quality.suite import RULES, USABLE, Suites
 from schemas.outputs import OUTPUTS
 from schemas.table import Column, Table
-from tests.spark.small_data import DATE, LISTS, LOG, Frames, clean, failing, held, inspect, setting
+from tests.spark.small_data import DATE, LISTS, LOG, NAMES, Frames, clean, failing, held, inspect, setting
 
 Known = dict[str, dict[str, Any]]
 
@@ -95,6 +97,12 @@ def same_lists(frames: Frames) -> None:
     ranked.loc[of, "doc_id"] = "default-" + ranked.loc[of, "rank"].astype(str)
 
 
+def unanswered(frames: Frames) -> None:
+    """One system has no list for three queries."""
+    ranked = frames["rankings"]
+    frames["rankings"] = ranked[(ranked.system == "a") | ~ranked.query_id.isin(NAMES[:3])]
+
+
 def executions(frames: Frames) -> None:
     """Every page is a query of its own; the documents stay."""
     frames["impressions"]["query_id"] = frames["impressions"]["serp_id"] + "-q"
@@ -151,7 +159,14 @@ def cases() -> dict[str, Case]:
         "freshness": Case(moved("ts >= '2026-11-02 12:00'", "-12 hours"), "impressions", threshold=6),
         "huge_positions": Case(changed("impressions", "position", slice(3, 4), 1_000_000), "impressions"),
         "executions_as_queries": Case(executions, "impressions"),
-        "events_without_impression": Case(changed("interactions", "serp_id", slice(0, 15), "s999"), "interactions"),
+        # Those three are also seen beside what is usual, for which there is a case of its own.
+        "events_without_impression": Case(
+            changed("interactions", "serp_id", slice(0, 15), "s999"), "interactions", compared=False
+        ),
+        "lost_references": Case(changed("interactions", "doc_id", slice(0, 5), "other"), "interactions"),
+        "mixed_pages": Case(changed("impressions", "query_id", slice(1, 11, 4), "other"), "impressions"),
+        "events_of_strangers": Case(changed("interactions", "user_id", slice(0, 5), "u999"), "interactions"),
+        "unanswered_queries": Case(unanswered, "rankings"),
         "click_rate": Case(everything_clicked, "interactions", compared=False),
         "click_rate_change": Case(few_clicks, "interactions"),
         "volume": Case(fewer_judgments, "judgments"),
@@ -160,8 +175,8 @@ def cases() -> dict[str, Case]:
         "unique_key": Case(doubled("judgments", slice(0, 1)), "judgments"),
         "garbled_text": Case(changed("rankings", "doc_id", slice(3, 4), "caf\ufffd"), "rankings"),
         "same_list": Case(same_lists, "rankings"),
-        "rankings_without_query": Case(cut("queries", slice(0, 23)), "rankings"),
-        "rankings_without_label": Case(other_queries, "rankings"),
+        "rankings_without_query": Case(cut("queries", slice(0, 23)), "rankings", compared=False),
+        "rankings_without_label": Case(other_queries, "rankings", compared=False),
         "label_drift": Case(capped_grades, "judgments"),
     }
 
@@ -177,8 +192,20 @@ def test_a_check_fires_on_data_that_breaks_just_it(spark: SparkSession, past: Kn
     result = next(r for r in inspection.results if r.check == name and not r.passed)
     declared = checks().get(name)
     if declared is not None:
-        assert (result.severity, result.reason, result.advice) == (declared.severity, declared.reason, declared.advice)
+        assert (result.severity, result.reason) == (declared.severity, declared.reason)
+        assert result.advice == declared.advice.replace("TABLE", case.table)
     assert result.observed and result.allowed
+    assert "None" not in result.sample, "that nothing is there needs no example"
+
+
+def test_judgments_that_no_list_asks_for_any_more_are_told(spark: SparkSession, past: Known) -> None:
+    """As where empty names were written as a word: a fifth of the judgments is lost, and every list keeps some."""
+    frames = clean()
+    changed("judgments", "query_id", slice(0, None, 5), "None")(frames)
+    inspection, _ = inspect(held(spark, {of: frames[of] for of in LISTS}), [past])
+    assert failing(inspection.results) == {("judgments", "lost_references")}
+    (result,) = [r for r in inspection.results if not r.passed]
+    assert (result.failed_rows, result.rows, result.sample) == (24, 120, ("None",))
 
 
 def test_every_check_has_a_case() -> None:
@@ -273,3 +300,50 @@ def test_of_long_tables_whole_queries_are_drawn(spark: SparkSession) -> None:
     assert 0 < keyed < 384 and keyed % 16 == 0  # two systems, four documents, each twice
     assert repeated == keyed / 2
     assert ("rankings", "rankings_without_query") not in failing(inspection.results)
+
+
+def test_where_drawn_rows_are_cut_off_no_reference_is_said_to_be_lost(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when one page has more rows than all that should be drawn."""
+    monkeypatch.setattr("pipelines.quality.relations._bound", lambda rows, most: 10)
+    inspection, known = inspect(held(spark, {of: clean()[of] for of in LOG}))
+    assert known["impressions"]["keyed"] <= 10
+    assert "unshown" not in known["interactions"]
+    assert failing(inspection.results) == set()
+
+
+def test_a_suite_that_is_told_its_counts_says_what_it_would_find_itself(spark: SparkSession) -> None:
+    frames = clean()
+    changed("interactions", "kind", slice(0, 3), "hover")(frames)
+    changed("interactions", "dwell_seconds", slice(2, 9), -1.0)(frames)
+    changed("interactions", "user_id", slice(4, 5), None)(frames)
+    inputs = held(spark, {of: frames[of] for of in LOG})
+    inspection, _ = inspect(inputs)
+    table = check(inputs, inspection.config).tables["interactions"]
+    alone = Suites().validate(table.table, table.cast, tolerated=inspection.config.max_rejected).results
+    assert [(of.check, of.failed_rows) for of in alone if not of.passed] == [
+        ("values", 3), ("not_null", 1), ("range", 7),
+    ]  # fmt: skip
+    ours = {rule.name for rule in RULES.values()}
+    assert [of for of in inspection.results if of.table == "interactions" and of.check in ours] == list(alone)
+
+
+def test_where_queries_are_too_long_to_be_drawn_the_rows_are_counted_all_the_same(spark: SparkSession) -> None:
+    """Here one query has all rows, so that it is drawn whole where only a few rows should be."""
+    frames = {of: clean()[of] for of in ("rankings", "judgments")}
+    frames["rankings"] = pd.DataFrame(
+        {"system": "a", "query_id": "größe 00", "doc_id": [f"d{n}" for n in range(1200)], "rank": range(1, 1201)}
+    )
+    inputs = held(spark, frames)
+    config = setting(list(inputs), quality={"sample_rows": 10})
+    inspection = Inspection(config, DATE)
+    everything = {name: {"query_id": F.col("query_id"), "doc_id": F.col("doc_id")} for name in inputs}
+    checked = check(inputs, config, lambda tables: {
+        name: replace(asked, drawn=everything[name]) for name, asked in inspection.ask(tables).items()
+    })  # fmt: skip
+    assert {name: (count.read, count.kept) for name, count in checked.counts.items()} == {
+        "rankings": (1200, 1200), "judgments": (120, 120),
+    }  # fmt: skip
+    assert "query_id" not in checked.drawn["rankings"].column_names
+    assert checked.drawn["judgments"].num_rows == 120

@@ -3,6 +3,7 @@
 import datetime as dt
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
@@ -104,3 +105,14 @@ def test_a_fingerprint_changes_when_a_file_does(spark: SparkSession, tmp_path: P
     assert read(spark, "judgments", source, DAY).digest == before
     write(tmp_path / "j.csv", "query_id,doc_id,grade\nq,d,10\n")
     assert read(spark, "judgments", source, DAY).digest != before
+
+
+def test_times_that_spark_cannot_read_are_an_input_error_that_says_what_to_do(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """pandas writes nanoseconds where it is not told otherwise."""
+    place = tmp_path / "i.parquet"
+    pd.DataFrame({"ts": [pd.Timestamp("2026-11-01")]}).to_parquet(place)
+    with pytest.raises(InputError, match=r'INT64 .TIMESTAMP.NANOS.*coerce_timestamps="us"') as caught:
+        read(spark, "impressions", Source(path=str(place)), DAY)
+    assert caught.value.exit_code == 3

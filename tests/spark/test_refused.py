@@ -48,6 +48,7 @@ def test_a_run_that_fails_validation_leaves_the_live_run_as_it_was(spark: SparkS
     with pytest.raises(DataQualityError, match=said) as caught:
         evaluate(spark, config, DATE)
     assert "\x1b" not in str(caught.value)
+    assert re.fullmatch(r"Data Docs: file:.*/data_docs/dt=2026-11-02/run=.*/index.html", caught.value.details[-1])
 
     storage = Storage(config.warehouse)
     assert [m.run for m in committed(storage)] == [m.run for m in live(committed(storage))] == [good.run]

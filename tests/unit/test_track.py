@@ -99,3 +99,15 @@ def test_what_was_required_is_raised_in_the_end() -> None:
     with pytest.raises(TrackingError) as raised:
         Shared(failed=TrackingError("down")).settle()
     assert raised.value.exit_code == 7
+
+
+def test_the_pages_on_data_quality_are_artifacts(tmp_path: Path) -> None:
+    docs = "data_docs/dt=2026-11-01/run=x"
+    storage, manifest = publish(tmp_path, checks={"docs": docs})
+    storage.put(f"{docs}/index.html", "<p>all is well</p>")
+    storage.put(f"{docs}/rankings.html", "<p>all is well</p>")
+    files = payload_of(storage, manifest, "search").files
+    assert {name: place for name, place in files.items() if name.startswith("data_docs")} == {
+        "data_docs/index.html": f"{docs}/index.html",
+        "data_docs/rankings.html": f"{docs}/rankings.html",
+    }
