@@ -96,6 +96,29 @@ def test_labels_from_behaviour_are_said_to_be_taken_as_true() -> None:
     assert "labels_taken_as_true" in fired(row("ndcg_at_10", 0.0, 1.0), behaviour=True)
 
 
+@pytest.mark.parametrize(("queries", "said"), [(99, True), (100, False), (0, True)])
+def test_fewer_than_a_hundred_queries_decide_nothing(queries: int, said: bool) -> None:
+    p = None if queries == 0 else 0.001
+    few = row("ndcg_at_10", 0.02, p, queries=queries, unjudged=400, kept_traffic=0.25)
+    found = fired(few, behaviour=True).get("undecidable_from_this_log", "")
+    share = f"{queries} of {queries + 400} queries ({queries / (queries + 400):.0%}, 25% of the traffic)"
+    assert (f"undecidable from this log: {share}" in found) == said
+    assert "undecidable_from_this_log" not in fired(few), "people's judgments are another matter"
+
+
+def test_an_answer_that_rests_on_the_unjudged_is_told() -> None:
+    def ways(zero: float, condense: float, gates: tuple[str | None, ...] = (None,) * 3) -> list[dict[str, Any]]:
+        given = zip(("cut_then_condense", "zero", "condense"), (0.02, zero, condense), gates, strict=True)
+        return [row("ndcg_at_10", delta, 0.001, unjudged=way, gate=gate) for way, delta, gate in given]
+
+    ruled = row("ndcg_at_10", 0.02, 0.001)
+    assert "rests_on_the_unjudged" not in fired(ruled, sensitivity=ways(0.01, 0.3))
+    said = fired(ruled, sensitivity=ways(-0.01, 0.3))["rests_on_the_unjudged"]
+    assert "-0.0100" in said and "counted as 0" in said and "+0.3000" not in said
+    said = fired(ruled, sensitivity=ways(0.01, 0.3, ("undecidable", "undecidable", "pass")))["rests_on_the_unjudged"]
+    assert "(gate: undecidable)" in said and "before the cut, and the gate would say pass" in said
+
+
 def test_a_pair_without_common_queries_says_nothing() -> None:
     nothing = dict.fromkeys(("delta", "delta_low", "delta_high", "p_value", "baseline_mean", "candidate_mean"))
     assert fired(row("ndcg_at_10", 0.0, 1.0) | nothing) == {}
