@@ -14,13 +14,21 @@ if TYPE_CHECKING:
 _MARKS = {"pass": "✓", "fail": "✗", "undecidable": "?"}
 
 
-def show_conclusions(manifest: Manifest, compared: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> None:
+def show_conclusions(
+    manifest: Manifest,
+    compared: Sequence[Mapping[str, Any]],
+    sensitivity: Sequence[Mapping[str, Any]],
+    metrics: Sequence[str],
+) -> None:
     """Everything that a run says beyond its means; nothing where it says nothing."""
     from rich.console import Console
 
     console = Console(width=None if sys.stdout.isatty() else 120)
     if compared:
         show_comparisons(console, compared, metrics)
+    if sensitivity:
+        alpha = 1 - manifest.config["statistics"]["confidence"]
+        show_sensitivity(console, sensitivity, metrics, alpha)
     for verdict in manifest.gate:
         value = "" if verdict["segment"] == "all" else f" [{verdict['segment']} = {verdict['value']}]"
         mark, said = _MARKS[verdict["verdict"]], verdict["verdict"]
@@ -61,6 +69,33 @@ def show_comparisons(console: Console, compared: Sequence[Mapping[str, Any]], me
             "–" if row["detectable_delta"] is None else f"±{row['detectable_delta']:.4f}",
         )
     console.print(table)
+
+
+def show_sensitivity(console: Console, rows: Sequence[Mapping[str, Any]], metrics: Sequence[str], alpha: float) -> None:
+    """One line per pair and headline metric, with the difference by each way to count unjudged documents."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from udfs.conventions import UNJUDGED
+    from udfs.registry import parse
+
+    names = {parse(name).key: name for name in metrics}
+    table = Table(title="The same with unjudged documents …", title_justify="left")
+    for column in ("candidate − baseline", "metric"):
+        table.add_column(column)
+    for words in UNJUDGED.values():
+        table.add_column(words, justify="right")
+    found = {(row["baseline"], row["candidate"], row["metric"], row["unjudged"]): row for row in rows}
+    for baseline, candidate, metric in sorted(dict.fromkeys(key[:3] for key in found)):
+        cells = [_way(found[baseline, candidate, metric, way], alpha) for way in UNJUDGED]
+        table.add_row(escape(f"{candidate} − {baseline}"), names[metric], *cells)
+    console.print(table)
+
+
+def _way(row: Mapping[str, Any], alpha: float) -> str:
+    star = "*" if row["p_value"] is not None and row["p_value"] < alpha else ""
+    mark = f" {_MARKS[row['gate']]}" if row["gate"] else ""
+    return f"{_number(row['delta'])}{star}{mark}, {row['queries']:,} queries"
 
 
 def _number(value: float | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipelines.config_statistics import MIN_QUERIES
 from pipelines.readings.rules import Pair, change, reading
 from pipelines.sensitivity import CONDENSE, RULE, ZERO
+from udfs.conventions import UNJUDGED
 
 _RELATIVE = 0.02  # without a gate, a difference of this share of the baseline is taken to matter
 _LEAST_JUDGED = 0.7
@@ -93,12 +94,12 @@ def rests_on_the_unjudged(pair: Pair) -> str | None:
     if RULE not in ways:
         return None
     ruled, changed = ways[RULE], []
-    for unjudged, counted in ((ZERO, "counted as 0"), (CONDENSE, "taken out before the cut")):
+    for unjudged in (ZERO, CONDENSE):
         row = ways[unjudged]
         if row["delta"] is None or (pair.moved(row), row["gate"]) == (pair.moved(ruled), ruled["gate"]):
             continue
         gate = f", and the gate would say {row['gate']}" if row["gate"] != ruled["gate"] else ""
-        changed.append(f"{change(row)} with them {counted}{gate}")
+        changed.append(f"{change(row)} with them {UNJUDGED[unjudged]}{gate}")
     if not changed:
         return None
     mine = f"{change(ruled)}" if ruled["delta"] is not None else "unknown"

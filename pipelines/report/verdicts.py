@@ -11,6 +11,7 @@ from pipelines.report.facts import Facts
 from pipelines.report.markup import Markup, cut, h, text
 from pipelines.report.published import Row
 from pipelines.report.table import Number, interval, table
+from udfs.conventions import UNJUDGED
 from udfs.statistics.plan import EVERYTHING
 
 VERDICTS, READINGS, LINES = 100, 60, 40
@@ -129,6 +130,40 @@ def comparison(facts: Facts) -> Markup | None:
         table(columns, rows, of=facts.sizes.get("comparisons"), whole="comparisons"),
         id="comparison",
     )
+
+
+def sensitivity(facts: Facts) -> Markup | None:
+    """The headline comparisons by every way to count unjudged documents, side by side."""
+    found = {(r["baseline"], r["candidate"], r["metric"], r["unjudged"]): r for r in facts.sensitivity}
+    if not found:
+        return None
+    rows = []
+    for baseline, candidate, metric in list(dict.fromkeys(key[:3] for key in found))[:LINES]:
+        ways = [found[baseline, candidate, metric, way] for way in UNJUDGED]
+        rows.append([f"{cut(candidate, 60)} − {cut(baseline, 60)}", facts.name(metric), *map(_way, ways)])
+    columns = ["pair", "metric", *[f"unjudged {words}" for words in UNJUDGED.values()]]
+    return h(
+        "section",
+        h("h2", "Unjudged documents"),
+        h(
+            "p",
+            "Labels from behaviour have holes where a document was never shown. The run’s rule takes what is unjudged "
+            "out after the cut at k, and counts queries where enough is judged. Counting it as 0 favours the system "
+            "that served the log, taking it out before the cut favours a newcomer. What holds by all three does not "
+            "rest on the rule.",
+            class_="quiet",
+        ),
+        table(columns, rows),
+        id="unjudged",
+    )
+
+
+def _way(row: Row) -> Number:
+    """The difference, its interval, the queries it rests on and what the gate says of it."""
+    beside = f"{interval(row['delta_low'], row['delta_high'], '+.3f')} {row['queries']:,} queries"
+    low, high = row["delta_low"], row["delta_high"]
+    tone = "" if low is None or low <= 0 <= high else "better" if low > 0 else "worse"
+    return Number(row["delta"], "+.4f", tone, f"{beside}, gate: {row['gate']}" if row["gate"] else beside)
 
 
 def _line(row: Row) -> Interval:

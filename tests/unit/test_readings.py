@@ -19,7 +19,7 @@ CONFIG = Config.model_validate(
 )
 
 
-def row(metric: str, delta: float, p: float, **values: Any) -> dict[str, Any]:
+def row(metric: str, delta: float, p: float | None, **values: Any) -> dict[str, Any]:
     usual = {"baseline": "old", "candidate": "new", "segment": "all", "value": "all", "metric": metric, "delta": delta}
     bounds = {"delta_low": delta - 0.01, "delta_high": delta + 0.01, "p_value": p, "weighted_delta": delta}
     means = {"baseline_mean": 0.8, "candidate_mean": 0.8 + delta, "queries": 1000, "unjudged": 0, "kept_traffic": 1.0}
