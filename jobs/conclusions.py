@@ -23,6 +23,8 @@ def show_conclusions(
     """Everything that a run says beyond its means; nothing where it says nothing."""
     from rich.console import Console
 
+    from pipelines.readings import said_once
+
     console = Console(width=None if sys.stdout.isatty() else 120)
     if compared:
         show_comparisons(console, compared, metrics)
@@ -36,8 +38,8 @@ def show_conclusions(
         console.print(line, highlight=False, soft_wrap=True, markup=False)
         if verdict["warning"]:
             console.print(f"! {verdict['warning']}", highlight=False, soft_wrap=True, markup=False)
-    for reading in manifest.readings:
-        line = f"• {reading['candidate']} against {reading['baseline']}: {reading['text']}"
+    for candidates, baseline, text in said_once(manifest.readings):
+        line = f"• {', '.join(candidates)} against {baseline}: {text}"
         console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
@@ -54,7 +56,8 @@ def show_comparisons(console: Console, compared: Sequence[Mapping[str, Any]], me
         table.add_column(column)
     for column in ("delta", "interval", "change", "p", "adj. p", "+ / = / −", "can see"):
         table.add_column(column, justify="right", no_wrap=True)
-    for row in sorted(compared, key=lambda r: (r["baseline"], r["candidate"], order[r["metric"]])):
+    asked = [row for row in compared if row["metric"] in order]  # judged@k may stand beside what was asked for
+    for row in sorted(asked, key=lambda r: (r["baseline"], r["candidate"], order[r["metric"]])):
         interval = f"[{_number(row['delta_low'])}, {_number(row['delta_high'])}]"
         star = "*" if row["significant"] else ""
         table.add_row(

@@ -22,6 +22,14 @@ class Reading:
     text: str
 
 
+def said_once(readings: Sequence[Mapping[str, Any]]) -> list[tuple[list[str], str, str]]:
+    """Candidates, baseline and text of published readings; what is true of several candidates is said once."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for one in readings:
+        said.setdefault((one["baseline"], one["text"]), []).append(one["candidate"])
+    return [(candidates, baseline, text) for (baseline, text), candidates in said.items()]
+
+
 @dataclass(frozen=True)
 class Evidence:
     """What all readings of a run may look at: never more than one row per segment and metric, and the movers."""

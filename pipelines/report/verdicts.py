@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pipelines.readings import said_once
 from pipelines.report.charts import Interval, forest
 from pipelines.report.facts import Facts
 from pipelines.report.markup import Markup, cut, h, text
@@ -73,12 +74,12 @@ def _counts(found: Sequence[Row | None]) -> list[Number]:
 
 def readings(facts: Facts) -> Markup | None:
     """What the numbers mean, in sentences."""
-    given = facts.manifest.readings[:READINGS]
+    given = said_once(facts.manifest.readings)[:READINGS]
     if not given:
         return None
     lines = [
-        h("li", h("b", text(r["candidate"]), " against ", text(r["baseline"])), ": ", text(r["text"], 600))
-        for r in given
+        h("li", h("b", text(", ".join(candidates)), " against ", text(baseline)), ": ", text(said, 600))
+        for candidates, baseline, said in given
     ]
     return h("section", h("h2", "What it means"), h("ul", lines, class_="readings"), id="readings")
 
@@ -137,11 +138,22 @@ def sensitivity(facts: Facts) -> Markup | None:
     found = {(r["baseline"], r["candidate"], r["metric"], r["unjudged"]): r for r in facts.sensitivity}
     if not found:
         return None
-    rows = []
-    for baseline, candidate, metric in list(dict.fromkeys(key[:3] for key in found))[:LINES]:
-        ways = [found[baseline, candidate, metric, way] for way in UNJUDGED]
-        rows.append([f"{cut(candidate, 60)} − {cut(baseline, 60)}", facts.name(metric), *map(_way, ways)])
-    columns = ["pair", "metric", *[f"unjudged {words}" for words in UNJUDGED.values()]]
+    pairs = list(dict.fromkeys(key[:3] for key in found))[:LINES]
+    rows = [
+        [
+            f"{cut(candidate, 60)} − {cut(baseline, 60)}",
+            facts.name(metric),
+            words,
+            Number(row["delta"], "+.4f", "", interval(row["delta_low"], row["delta_high"], "+.4f")),
+            Number(row["queries"], ","),
+            Number(row["kept_traffic"], ".0%"),
+            h("span", row["gate"], class_=f"badge {WORDS[row['gate']][0]}") if row["gate"] else "–",
+        ]
+        for baseline, candidate, metric in pairs
+        for way, words in UNJUDGED.items()
+        for row in [found[baseline, candidate, metric, way]]
+    ]
+    columns = ["pair", "metric", "unjudged documents", "delta", "queries", "traffic", "gate"]
     return h(
         "section",
         h("h2", "Unjudged documents"),
@@ -156,14 +168,6 @@ def sensitivity(facts: Facts) -> Markup | None:
         table(columns, rows),
         id="unjudged",
     )
-
-
-def _way(row: Row) -> Number:
-    """The difference, its interval, the queries it rests on and what the gate says of it."""
-    beside = f"{interval(row['delta_low'], row['delta_high'], '+.3f')} {row['queries']:,} queries"
-    low, high = row["delta_low"], row["delta_high"]
-    tone = "" if low is None or low <= 0 <= high else "better" if low > 0 else "worse"
-    return Number(row["delta"], "+.4f", tone, f"{beside}, gate: {row['gate']}" if row["gate"] else beside)
 
 
 def _line(row: Row) -> Interval:

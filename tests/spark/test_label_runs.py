@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
+from jobs.evaluate import refuse
 from jobs.explain import command as explain
 from jobs.label import account
 from jobs.propensity import command as propensity
@@ -15,7 +16,7 @@ from pipelines.evaluate import Outcome, evaluate, label
 from pipelines.runs import read_table
 from pipelines.simulate import simulate
 from pipelines.simulation.config import SimulationConfig, simulation_from
-from schemas.errors import ConfigurationError, InputError
+from schemas.errors import ConfigurationError, GateError, InputError
 
 DAY = dt.date(2026, 1, 11)
 TABLES = ("impressions", "interactions", "rankings")
@@ -24,7 +25,7 @@ TABLES = ("impressions", "interactions", "rankings")
 @pytest.fixture(scope="module")
 def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("logs")
-    log = simulate(spark, SimulationConfig(pages=1_500, queries=40, documents=12))
+    log = simulate(spark, SimulationConfig(pages=2_000, queries=150, documents=12))
     for name in TABLES:
         getattr(log, name).write.parquet(str(made / name))
     return made
@@ -65,6 +66,43 @@ def test_labels_of_an_earlier_run_are_used_again(spark: SparkSession, folder: Pa
     assert "labels" not in by_date.manifest.tables
     with pytest.raises(InputError, match="no run or date 'nowhere' has labels"):
         evaluate(spark, setting(folder, "rankings", labels_of="nowhere"), DAY)
+
+
+def test_what_a_small_log_cannot_decide_is_not_decided(spark: SparkSession, folder: Path, outcome: Outcome) -> None:
+    config = setting(
+        folder,
+        "rankings",
+        labels_of=outcome.manifest.run,
+        compare={"baseline": "production", "movers": 0},
+        gate=[{"metric": "ndcg@10", "drop": 0.01}],
+    )
+    manifest = evaluate(spark, config, DAY).manifest
+    candidates = set(manifest.systems) - {"production"}
+    compared = read_table(spark, config.warehouse, "comparisons", run=manifest.run).where("segment = 'all'")
+    kept = {row.candidate: row for row in compared.where("metric = 'ndcg_at_10'").collect()}
+    assert kept.keys() == candidates
+    readings = {(reading["candidate"], reading["rule"]): reading["text"] for reading in manifest.readings}
+    for verdict in manifest.gate:
+        row = kept[verdict["candidate"]]
+        assert 0 < row.queries < 100 < row.queries + row.unjudged
+        assert verdict["verdict"] == row.gate == "undecidable"
+        rest = f"{row.queries} queries, fewer than min_queries = 100; {row.unjudged} more have too little judged"
+        assert verdict["reason"] == rest
+        share = row.queries / (row.queries + row.unjudged)
+        said = f"undecidable from this log: {row.queries} of {row.queries + row.unjudged} queries ({share:.0%}, "
+        assert readings[row.candidate, "undecidable_from_this_log"].startswith(said)
+        assert "p-values and intervals treat them as true" in readings[row.candidate, "labels_taken_as_true"]
+    assert {verdict["candidate"] for verdict in manifest.gate} == candidates
+    with pytest.raises(GateError, match="undecidable"):
+        refuse(manifest)
+
+    ways = read_table(spark, config.warehouse, "sensitivity", run=manifest.run).toPandas()
+    assert len(ways) == 3 * len(candidates)
+    for unjudged, found in ways.groupby("unjudged"):
+        decided = set(found["gate"]) - {"undecidable"}
+        assert (found["queries"] < 100).all() if unjudged == "cut_then_condense" else (found["queries"] > 100).all()
+        assert bool(decided) == (unjudged != "cut_then_condense"), "the other ways pretend to know"
+    assert all("the answer rests on" in readings[name, "rests_on_the_unjudged"] for name in candidates)
 
 
 def test_labels_can_be_made_alone(spark: SparkSession, folder: Path, outcome: Outcome) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from pipelines.config import Config, Span
 from pipelines.config_statistics import Compare
-from pipelines.readings import Evidence, read_all
+from pipelines.readings import Evidence, read_all, said_once
 
 CONFIG = Config.model_validate(
     {
@@ -152,3 +152,9 @@ def test_a_system_that_learned_from_the_labels_is_told(
     found = fired(row("ndcg_at_10", 0.02, 0.01), config=config, behaviour=behaviour, days=days)
     text = found.get("trained_on_the_labels")
     assert (text is None) if said is None else (text is not None and said in text)
+
+
+def test_what_is_true_of_several_candidates_is_said_once() -> None:
+    made = [("old", "a", "x"), ("old", "b", "x"), ("old", "a", "y"), ("a", "b", "x")]
+    readings = [{"baseline": b, "candidate": c, "text": text} for b, c, text in made]
+    assert said_once(readings) == [(["a", "b"], "old", "x"), (["a"], "old", "y"), (["b"], "a", "x")]
