@@ -26,6 +26,8 @@ for line in json.load(sys.stdin):
     code = cli.invoke(cli.assay, shlex.split(line)[1:])
     sys.stdout.flush()
     print(f"= {code}", flush=True)
+print("$ demo")
+demo.show(demo.compare(Path("build/demo/logs")))
 """
 
 
@@ -92,6 +94,8 @@ def test_every_command_has_an_example_and_each_of_them_works(tmp_path: Path, env
     assert next(line for line in stages if line.get("stage") == "score")["rows"] == 4 * 30
     assert "? gate undecidable: ndcg@10 better than baseline for neural" in said[lines[at]]
     assert "undecidable from this log:" in said[lines[at]]
+    assert re.search(r"neural │ \+0\.\d{3} │ [+-]0\.\d{3} │", said["demo"]), "the truth is that neural is better"
+    assert "The best system is neural." in said["demo"] and "Rank correlation with the true grade" in said["demo"]
     explained = said["assay explain --warehouse build/demo/warehouse --query q7 --system neural --system bm25"]
     assert "× discount" in explained and "neural: ndcg@10 0." in explained and "; / IDCG" in explained
     assert "✓ Spark: 4." in said["assay doctor"] and "workers have Python 3." in said["assay doctor"]
