@@ -13,6 +13,7 @@ from jobs.label import account
 from jobs.propensity import command as propensity
 from pipelines.config import Config
 from pipelines.evaluate import Outcome, evaluate, label
+from pipelines.gate import ABSOLUTE
 from pipelines.runs import read_table
 from pipelines.simulate import simulate
 from pipelines.simulation.config import SimulationConfig, simulation_from
@@ -25,7 +26,7 @@ TABLES = ("impressions", "interactions", "rankings")
 @pytest.fixture(scope="module")
 def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("logs")
-    log = simulate(spark, SimulationConfig(pages=2_000, queries=150, documents=12))
+    log = simulate(spark, SimulationConfig(pages=2_000, queries=150, zipf=0.8, documents=12))
     for name in TABLES:
         getattr(log, name).write.parquet(str(made / name))
     return made
@@ -103,6 +104,23 @@ def test_what_a_small_log_cannot_decide_is_not_decided(spark: SparkSession, fold
         assert (found["queries"] < 100).all() if unjudged == "cut_then_condense" else (found["queries"] > 100).all()
         assert bool(decided) == (unjudged != "cut_then_condense"), "the other ways pretend to know"
     assert all("the answer rests on" in readings[name, "rests_on_the_unjudged"] for name in candidates)
+
+
+def test_labels_from_behaviour_are_warned_of_whatever_the_convention(
+    spark: SparkSession, folder: Path, outcome: Outcome
+) -> None:
+    config = setting(
+        folder,
+        "rankings",
+        labels_of=outcome.manifest.run,
+        compare={"baseline": "production", "movers": 0},
+        gate=[{"metric": "ndcg@10", "at_least": 0.1, "candidate": "better"}],
+        conventions={"unjudged": "zero"},
+    )
+    manifest = evaluate(spark, config, DAY).manifest
+    assert [verdict["warning"] for verdict in manifest.gate] == [ABSOLUTE]
+    assert {"labels_taken_as_true", "trained_on_the_labels"} <= {reading["rule"] for reading in manifest.readings}
+    assert "sensitivity" not in manifest.tables, "there is no other rule to stand beside"
 
 
 def test_labels_can_be_made_alone(spark: SparkSession, folder: Path, outcome: Outcome) -> None:

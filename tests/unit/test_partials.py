@@ -168,6 +168,17 @@ def test_queries_with_too_little_judged_do_not_count() -> None:
     assert alone[1].micro == pytest.approx((kept.m * kept.m__pool).sum() / kept.m__pool.sum(), rel=1e-12)
 
 
+def test_a_query_with_nothing_judged_is_counted_as_left_out() -> None:
+    rows = table()
+    first = rows["query"].isin(rows["query"].unique()[:20])
+    rows["judged"] = np.where(first & (rows.system == "b"), 0.0, 0.9)
+    rows.loc[first & (rows.system == "b"), "m"] = np.nan  # a top k without any judged document has no value
+    found = run([rows], replace(PLAN, judged=("judged", None), min_judged=0.7))
+    row = pick(found, baseline="a", candidate="b", segment="all", value="all", metric="m")
+    assert (row.queries, row.unjudged) == (40, 20)
+    assert row.kept_traffic == pytest.approx(1 - rows[first].weight.sum() / rows.weight.sum())
+
+
 def test_systems_without_a_common_query_have_an_empty_comparison() -> None:
     rows = table()
     half = rows["query"].unique()[:30]
