@@ -67,7 +67,7 @@ def compare(folder: Path) -> Beside:
 
 
 def show(found: Beside) -> None:
-    """The table and two sentences."""
+    """The table, and what it says."""
     from rich.console import Console
     from rich.table import Table
 

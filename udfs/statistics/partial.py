@@ -18,7 +18,7 @@ from scipy import sparse
 from udfs.ragged import Bools, Floats, Ints
 from udfs.statistics.features import OF_PAIR, OF_SYSTEM, Columns, pair_base, spelled_out, summands, system_base
 from udfs.statistics.frame import QUERY, Frame, frame_of, paired, pool_columns
-from udfs.statistics.plan import Plan
+from udfs.statistics.plan import RETRIEVED, Plan
 from udfs.statistics.resample import Hashes, poisson_weights, signs
 
 Batches = Iterable[pa.RecordBatch]
@@ -229,12 +229,16 @@ def _bases(frame: Frame, part: slice, plan: Plan) -> list[Columns]:
 
 
 def _judged(frame: Frame, part: slice, system: int, plan: Plan) -> tuple[Bools, Bools]:
-    """Per query and metric, whether enough of the system's list is judged, and whether too little is."""
+    """Per query and metric, whether enough of the system's list is judged, and whether too little is.
+
+    An empty list has nothing unjudged: that a system found nothing is known, and counts.
+    """
     kept = np.ones((part.stop - part.start, len(plan.metrics)), dtype=bool)
     lacking = np.zeros_like(kept)
     for metric, name in enumerate(plan.judged):
         if name is not None:
-            share = frame.numbers(system, part, [plan.numbers.index(name)])[:, 0]
+            share, length = frame.numbers(system, part, [plan.numbers.index(n) for n in (name, RETRIEVED)]).T
+            share = np.where(length == 0, 1.0, share)
             kept[:, metric], lacking[:, metric] = share >= plan.min_judged, share < plan.min_judged
     return kept, lacking
 
