@@ -6,6 +6,7 @@ from pipelines.config_statistics import MIN_QUERIES
 from pipelines.readings.rules import Pair, change, reading
 from pipelines.sensitivity import CONDENSE, RULE, ZERO
 from udfs.conventions import UNJUDGED
+from udfs.registry import Spec
 
 _RELATIVE = 0.02  # without a gate, a difference of this share of the baseline is taken to matter
 _LEAST_JUDGED = 0.7
@@ -90,7 +91,11 @@ def undecidable_from_this_log(pair: Pair) -> str | None:
 @reading
 def rests_on_the_unjudged(pair: Pair) -> str | None:
     """Another way to count unjudged documents would give another answer."""
-    ways = pair.ways(pair.leading)
+    return next((said for spec in pair.config.specs if (said := _rests(pair, spec)) is not None), None)
+
+
+def _rests(pair: Pair, spec: Spec) -> str | None:
+    ways = pair.ways(spec)
     if RULE not in ways:
         return None
     ruled, changed = ways[RULE], []
@@ -102,10 +107,10 @@ def rests_on_the_unjudged(pair: Pair) -> str | None:
         changed.append(f"{change(row)} with them {UNJUDGED[unjudged]}{gate}")
     if not changed:
         return None
-    mine = f"{change(ruled)}" if ruled["delta"] is not None else "unknown"
+    mine = change(ruled) if ruled["delta"] is not None else "unknown"
     gate = f" (gate: {ruled['gate']})" if ruled["gate"] else ""
     return (
-        f"the answer rests on how unjudged documents are counted: {pair.leading.name} differs by {mine}{gate}, but by "
+        f"the answer rests on how unjudged documents are counted: {spec.name} differs by {mine}{gate}, but by "
         f"{'; by '.join(changed)}. Counting them as 0 favours who served the log, taking them out first a newcomer."
     )
 
