@@ -101,13 +101,13 @@ def _rests(pair: Pair, spec: Spec) -> str | None:
     ruled, changed = ways[RULE], []
     for unjudged in (ZERO, CONDENSE):
         row = ways[unjudged]
-        if row["delta"] is None or (pair.moved(row), row["gate"]) == (pair.moved(ruled), ruled["gate"]):
+        if row["p_value"] is None or (pair.moved(row), row["gate"]) == (pair.moved(ruled), ruled["gate"]):
             continue
         gate = f", and the gate would say {row['gate']}" if row["gate"] != ruled["gate"] else ""
         changed.append(f"{change(row)} with them {UNJUDGED[unjudged]}{gate}")
     if not changed:
         return None
-    mine = change(ruled) if ruled["delta"] is not None else "unknown"
+    mine = "an unknown amount" if ruled["p_value"] is None else change(ruled)
     gate = f" (gate: {ruled['gate']})" if ruled["gate"] else ""
     return (
         f"the answer rests on how unjudged documents are counted: {spec.name} differs by {mine}{gate}, but by "

@@ -117,6 +117,9 @@ def test_an_answer_that_rests_on_the_unjudged_is_told() -> None:
     assert "-0.0100" in said and "counted as 0" in said and "+0.3000" not in said
     said = fired(ruled, sensitivity=ways(0.01, 0.3, ("undecidable", "undecidable", "pass")))["rests_on_the_unjudged"]
     assert "(gate: undecidable)" in said and "before the cut, and the gate would say pass" in said
+    alone = ways(-0.01, 0.3)
+    alone[0] |= {"p_value": None, "delta_low": None, "delta_high": None}  # one query has a difference, and no interval
+    assert "differs by an unknown amount, but by -0.0100 [" in fired(ruled, sensitivity=alone)["rests_on_the_unjudged"]
 
 
 def test_a_pair_without_common_queries_says_nothing() -> None:
