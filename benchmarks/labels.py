@@ -40,12 +40,13 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--memory", default="3g")
     parser.add_argument("--depths", type=int, nargs="+", default=[20, 10], help="documents in every ranking")
+    parser.add_argument("--no-coec", action="store_true", help="leave out what needs the log to be labelled twice")
     parser.add_argument("--picture", type=Path, help="draw the means there, as SVG")
     given = parser.parse_args()
     settings = {"spark.driver.memory": given.memory, "spark.sql.shuffle.partitions": "8"}
     seeds = range(given.first_seed, given.first_seed + given.seeds)
     with session(Spark(master="local[2]", settings=settings), "assay benchmark labels") as spark:
-        tables = [run(spark, seed, given.pages, given.depths) for seed in seeds]
+        tables = [run(spark, seed, given.pages, given.depths, coec=not given.no_coec) for seed in seeds]
     print(f"\nmean of {given.seeds} seeds, {given.pages:,} pages")
     means = pd.concat(tables).groupby(level=[0, 1]).mean(numeric_only=True)
     print(means.round(4).to_string())
@@ -54,7 +55,7 @@ def main() -> None:
         given.picture.write_text(drawing(means.loc[max(given.depths)], title), encoding="utf-8")
 
 
-def run(spark: SparkSession, seed: int, pages: int, depths: Sequence[int]) -> pd.DataFrame:
+def run(spark: SparkSession, seed: int, pages: int, depths: Sequence[int], *, coec: bool) -> pd.DataFrame:
     """One log: per depth and system the true difference from production, and what the labels say."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -68,7 +69,7 @@ def run(spark: SparkSession, seed: int, pages: int, depths: Sequence[int]) -> pd
         impressions = first.inputs["impressions"]["read"]
         print(
             f"seed {seed}: {impressions:,} impressions evaluated in {seconds:.0f} s; rank correlation with the true "
-            f"grade: {correlations(spark, folder, first)}",
+            f"grade: {correlations(spark, folder, first, coec=coec)}",
             flush=True,
         )
         found = {depth: compared(folder, depth, manifest, first) for depth, manifest in runs.items()}
@@ -108,18 +109,26 @@ def table_of(folder: Path, manifest: Manifest, name: str) -> pd.DataFrame:
     return found
 
 
-def correlations(spark: SparkSession, folder: Path, manifest: Manifest) -> str:
+def correlations(spark: SparkSession, folder: Path, manifest: Manifest, *, coec: bool) -> str:
     """How labels, click rates, and clicks over expected clicks follow the true grade, on the judged pairs."""
-    config = setting(folder, 0)
-    plain = config.labels.propensity.model_copy(update={"estimator": "coec", "jackknife": False})
-    other = config.model_copy(update={"labels": config.labels.model_copy(update={"propensity": plain})})
-    coec = table_of(folder, label(spark, other, DAY).manifest, "labels")[[*PAIR, "lift_click"]]
     truth = pd.read_parquet(folder / "truth_grades").rename(columns={"grade": "truth"})
     labels = table_of(folder, manifest, "labels")
     judged = labels[labels["grade"].notna()].merge(truth, on=PAIR)
-    judged = judged.merge(coec.rename(columns={"lift_click": "coec"}), on=PAIR)
-    shown = {name: judged["truth"].corr(judged[name], method="spearman") for name in ("lift_click", "ctr", "coec")}
-    return ", ".join(f"{name} {value:.3f}" for name, value in shown.items()) + f" on {len(judged):,} pairs"
+    shown = ["lift_click", "ctr"]
+    if coec:
+        judged = judged.merge(by_coec(spark, folder), on=PAIR)
+        shown.append("coec")
+    found = [f"{name} {judged['truth'].corr(judged[name], method='spearman'):.3f}" for name in shown]
+    return ", ".join(found) + f" on {len(judged):,} pairs"
+
+
+def by_coec(spark: SparkSession, folder: Path) -> pd.DataFrame:
+    """The lift of every pair where position is corrected for by clicks over expected clicks."""
+    config = setting(folder, 0)  # a depth that is not read: only the log is
+    plain = config.labels.propensity.model_copy(update={"estimator": "coec", "jackknife": False})
+    other = config.model_copy(update={"labels": config.labels.model_copy(update={"propensity": plain})})
+    labels = table_of(folder, label(spark, other, DAY).manifest, "labels")
+    return labels[[*PAIR, "lift_click"]].rename(columns={"lift_click": "coec"})
 
 
 def compared(folder: Path, depth: int, manifest: Manifest, labelled: Manifest) -> pd.DataFrame:
