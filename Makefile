@@ -33,9 +33,8 @@ lock: $(READY)  ## resolve pyproject.toml into conf/constraints.txt again
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --upgrade --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --no-emit-find-links --extra dev pyproject.toml -o conf/constraints.txt
 
-demo: $(READY) java  ## evaluate three systems on data it makes, and print the result
-	@$(BIN)/python -m jobs.demo $(DEMO)/data
-	@$(BIN)/assay evaluate --config conf/demo.yaml --date 2026-11-01
+demo: $(READY) java  ## draw a week of search logs, evaluate four systems by them, and show how near the truth that is
+	@$(BIN)/python -m jobs.demo $(DEMO)
 	@echo "Query it:  $(BIN)/assay tables --sql duckdb --warehouse $(DEMO)/warehouse"
 	@echo "See it:    make ui, or open the report named above"
 

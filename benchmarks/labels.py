@@ -2,158 +2,155 @@
 
     python -m benchmarks.labels --pages 400000 --seeds 4
 
-Draws logs, builds labels with the real stages, scores every system with them by the rule for labels that have holes,
-and prints the differences from production beside those by the true grades and by naive click rates.
+Draws logs, evaluates them as `assay evaluate` does, and prints the differences from production and the gate's verdicts
+beside the differences by the true grades and by naive click rates.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from jobs.session import session
-from pipelines.config import Spark
-from pipelines.denoise.pairs import cells_of
-from pipelines.denoise.settings import DenoiseSettings, InternalUser
-from pipelines.grade import grade
-from pipelines.hold import held_in
-from pipelines.label import build_labels
-from pipelines.label_config import LabelConfig
-from pipelines.propensity.estimate import estimate_propensities
-from pipelines.propensity.settings import PropensitySettings
-from pipelines.score import Evidence, score
-from pipelines.simulate import Simulation, simulate
+from jobs.truth import PAIR, beside_truth
+from pipelines.config import Config, Spark
+from pipelines.evaluate import evaluate, label
+from pipelines.runs import Manifest
+from pipelines.simulate import simulate
 from pipelines.simulation.config import SimulationConfig
-from udfs.conventions import Conventions
-from udfs.registry import parse_all
+from pipelines.storage import Storage
 
-PRODUCTION = "production"
-JUDGED = 0.7  # share of the top ten that must be judged for both systems
-SETTINGS = LabelConfig(denoise=DenoiseSettings(internal_user=InternalUser(pattern="^staff-")))
-METRIC = {"exp2": "ndcg@10", "linear": "ndcg(gain=linear)@10"}
+DAY = dt.date(2026, 1, 11)
+LOG = ("impressions", "interactions", "queries")
 
 
 def main() -> None:
     """Run the comparison and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=int, default=40_000)
-    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--memory", default="3g")
-    parser.add_argument("--depths", type=int, nargs="+", default=[10, 20], help="documents in every ranking")
+    parser.add_argument("--depths", type=int, nargs="+", default=[20, 10], help="documents in every ranking")
+    parser.add_argument("--no-coec", action="store_true", help="leave out what needs the log to be labelled twice")
     parser.add_argument("--picture", type=Path, help="draw the means there, as SVG")
     given = parser.parse_args()
     settings = {"spark.driver.memory": given.memory, "spark.sql.shuffle.partitions": "8"}
+    seeds = range(given.first_seed, given.first_seed + given.seeds)
     with session(Spark(master="local[2]", settings=settings), "assay benchmark labels") as spark:
-        tables = [
-            run(spark, seed, given.pages, given.depths)
-            for seed in range(given.first_seed, given.first_seed + given.seeds)
-        ]
+        tables = [run(spark, seed, given.pages, given.depths, coec=not given.no_coec) for seed in seeds]
     print(f"\nmean of {given.seeds} seeds, {given.pages:,} pages")
-    means = pd.concat(tables).groupby(level=[0, 1]).mean()
+    means = pd.concat(tables).groupby(level=[0, 1]).mean(numeric_only=True)
     print(means.round(4).to_string())
     if given.picture is not None:
         title = f"NDCG@10 against production: {given.pages:,} pages of a simulated log, mean of {given.seeds} seeds"
         given.picture.write_text(drawing(means.loc[max(given.depths)], title), encoding="utf-8")
 
 
-def run(spark: SparkSession, seed: int, pages: int, depths: Sequence[int]) -> pd.DataFrame:
-    """One log: per system the true difference from production, and what the labels say."""
-    config = SimulationConfig(seed=seed, pages=pages)
-    with tempfile.TemporaryDirectory() as folder:
-        log = _stored(spark, simulate(spark, config), Path(folder))
+def run(spark: SparkSession, seed: int, pages: int, depths: Sequence[int], *, coec: bool) -> pd.DataFrame:
+    """One log: per depth and system the true difference from production, and what the labels say."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        draw(spark, SimulationConfig(seed=seed, pages=pages), folder, depths)
         start = time.monotonic()
-        held: list[DataFrame] = []
-        hold = held_in(f"{folder}/held")
-
-        def keep(table: DataFrame) -> DataFrame:
-            held.append(hold(table))
-            return held[-1]
-
-        built = build_labels(log.impressions, log.interactions, SETTINGS, keep=keep)
-        labels = keep(built.labels)
+        first = evaluate(spark, setting(folder, depths[0]), DAY).manifest
         seconds = time.monotonic() - start
-        impressions = log.impressions.count()
-        curve = np.array([row.propensity for row in built.propensities.orderBy("position").collect()])
-        error = float(np.mean(np.abs(curve * np.arange(1, curve.size + 1) - 1)))
-        coec = _by_coec(held[0])
+        runs = {depths[0]: first}
+        for depth in depths[1:]:  # by the labels that are there
+            runs[depth] = evaluate(spark, setting(folder, depth, labels_of=first.run), DAY).manifest
+        impressions = first.inputs["impressions"]["read"]
         print(
-            f"seed {seed}: {impressions:,} impressions, {impressions / seconds:,.0f} rows/s to labels; "
-            f"propensity error {error:.3f}; rank correlation with the true grade: {_correlations(log, labels, coec)}",
+            f"seed {seed}: {impressions:,} impressions evaluated in {seconds:.0f} s; rank correlation with the true "
+            f"grade: {correlations(spark, folder, first, coec=coec)}",
             flush=True,
         )
-        table = pd.concat({depth: _compare(log, labels, depth) for depth in depths}, names=["depth", "system"])
+        found = {depth: compared(folder, depth, manifest, first) for depth, manifest in runs.items()}
+        table = pd.concat(found, names=["depth", "system"])
     print(table.round(4).to_string(), flush=True)
     return table
 
 
-def _stored(spark: SparkSession, log: Simulation, folder: Path) -> Simulation:
-    """The log as files, so that what is timed is labelling and not drawing."""
-    tables = {}
-    for name in ("impressions", "interactions", "rankings", "truth_grades"):
+def draw(spark: SparkSession, config: SimulationConfig, folder: Path, depths: Sequence[int]) -> None:
+    """Write the log, its truth, and the rankings at every depth."""
+    log = simulate(spark, config)
+    for name in (*LOG, "truth_grades"):
         getattr(log, name).write.parquet(str(folder / name))
-        tables[name] = spark.read.parquet(str(folder / name))
-    return replace(log, **tables)
+    for depth in depths:
+        log.rankings.where(F.col("rank") <= depth).write.parquet(str(folder / f"rankings-{depth}"))
 
 
-def _by_coec(tallied: DataFrame) -> DataFrame:
-    """What clicks over expected clicks say of the same counts."""
-    settings = PropensitySettings(estimator="coec")
-    cells = cells_of(tallied, max_position=settings.max_position)
-    graded = grade(cells, estimate_propensities(cells, tallied, settings), SETTINGS.grade)
-    return graded.select("query_id", "doc_id", F.col("lift_click").alias("coec"))
+def setting(folder: Path, depth: int, **values: object) -> Config:
+    """What a team would configure: production is the baseline, and nothing may be worse than it."""
+    inputs = {name: {"path": str(folder / name)} for name in LOG}
+    fixed = {
+        "inputs": inputs | {"rankings": {"path": str(folder / f"rankings-{depth}")}},
+        "metrics": ["ndcg@10"],
+        "labels": {"denoise": {"internal_user": {"pattern": "^staff-"}}},
+        "compare": {"baseline": "production", "movers": 0},
+        "gate": [{"metric": "ndcg@10", "drop": 0.01}],
+        "checks": "off",  # measured elsewhere
+        "warehouse": str(folder / "warehouse"),
+    }
+    return Config.model_validate(fixed | values)
 
 
-def _correlations(log: Simulation, labels: DataFrame, coec: DataFrame) -> str:
-    truth, pair = log.truth_grades.withColumnRenamed("grade", "truth"), ["query_id", "doc_id"]
-    judged = labels.where("grade IS NOT NULL").join(truth, pair).join(coec, pair).toPandas()
-    shown = {name: judged["truth"].corr(judged[name], method="spearman") for name in ("lift_click", "ctr", "coec")}
-    return ", ".join(f"{name} {value:.3f}" for name, value in shown.items()) + f" on {len(judged):,} pairs"
+def table_of(folder: Path, manifest: Manifest, name: str) -> pd.DataFrame:
+    """A published table of a run."""
+    data = Storage(str(folder / "warehouse")).dataset(manifest.tables[name].path)
+    found: pd.DataFrame = data.to_table().to_pandas()
+    return found
 
 
-def _compare(log: Simulation, labels: DataFrame, depth: int) -> pd.DataFrame:
-    rankings = log.rankings.where(F.col("rank") <= depth).withColumn("score", F.lit(None).cast("double"))
-    systems = sorted(row.system for row in rankings.select("system").distinct().collect())
-    pair = ("query_id", "doc_id")
-    behaviour = labels.where("grade IS NOT NULL").select(*pair, F.col("grade").cast("double"))
-    naive = labels.select(*pair, F.col("ctr").alias("grade"))
-    true = log.truth_grades.select(*pair, F.col("grade").cast("double"))
+def correlations(spark: SparkSession, folder: Path, manifest: Manifest, *, coec: bool) -> str:
+    """How labels, click rates, and clicks over expected clicks follow the true grade, on the judged pairs."""
+    truth = pd.read_parquet(folder / "truth_grades").rename(columns={"grade": "truth"})
+    labels = table_of(folder, manifest, "labels")
+    judged = labels[labels["grade"].notna()].merge(truth, on=PAIR)
+    shown = ["lift_click", "ctr"]
+    if coec:
+        judged = judged.merge(by_coec(spark, folder), on=PAIR)
+        shown.append("coec")
+    found = [f"{name} {judged['truth'].corr(judged[name], method='spearman'):.3f}" for name in shown]
+    return ", ".join(found) + f" on {len(judged):,} pairs"
 
-    shown = rankings.where(F.col("rank") <= 10).join(behaviour, list(pair), "left")
-    share = F.mean(F.col("grade").isNotNull().cast("double")).alias("judged")
-    judged = shown.groupBy("query_id", "system").agg(share).toPandas()
-    judged = judged.pivot(index="query_id", columns="system", values="judged")
 
-    def scored(grades: DataFrame, gain: str, unjudged: str) -> pd.DataFrame:
-        specs = parse_all((METRIC[gain],))
-        rule = Conventions(unjudged=unjudged)
-        table = score(
-            rankings, Evidence(grades), systems=systems, segments=(), specs=specs, conventions=rule
-        ).toPandas()
-        return table.pivot(index="query_id", columns="system", values=specs[0].key)
+def by_coec(spark: SparkSession, folder: Path) -> pd.DataFrame:
+    """The lift of every pair where position is corrected for by clicks over expected clicks."""
+    config = setting(folder, 0)  # a depth that is not read: only the log is
+    plain = config.labels.propensity.model_copy(update={"estimator": "coec", "jackknife": False})
+    other = config.model_copy(update={"labels": config.labels.model_copy(update={"propensity": plain})})
+    labels = table_of(folder, label(spark, other, DAY).manifest, "labels")
+    return labels[[*PAIR, "lift_click"]].rename(columns={"lift_click": "coec"})
 
-    by_truth, by_rule = scored(true, "exp2", "zero"), scored(behaviour, "exp2", "cut_then_condense")
-    by_naive, by_zero = scored(naive, "linear", "zero"), scored(behaviour, "exp2", "zero")
-    rows = {}
-    for system in (name for name in systems if name != PRODUCTION):
-        enough = (judged[[system, PRODUCTION]] >= JUDGED).all(axis=1).reindex(by_rule.index, fill_value=False)
-        rows[system] = {
-            "true": _gap(by_truth, system),
-            "this rule": _gap(by_rule[enough], system),
-            "naive, unseen 0": _gap(by_naive, system),
-            "debiased, unjudged 0": _gap(by_zero, system),
-            "queries kept": float(enough.sum()),
+
+def compared(folder: Path, depth: int, manifest: Manifest, labelled: Manifest) -> pd.DataFrame:
+    """Per system what the run says, beside the truth and the other ways to count."""
+    rankings, truth = (pd.read_parquet(folder / name) for name in (f"rankings-{depth}", "truth_grades"))
+    comparisons = table_of(folder, manifest, "comparisons")
+    gaps = beside_truth(rankings, truth, table_of(folder, labelled, "labels"), comparisons).gaps
+    ways = table_of(folder, manifest, "sensitivity").pivot(index="candidate", columns="unjudged", values="delta")
+    whole = comparisons[(comparisons["segment"] == "all") & (comparisons["metric"] == "ndcg_at_10")]
+    kept = whole.set_index("candidate")
+    return pd.DataFrame(
+        {
+            "true": gaps["true"],
+            "this rule": gaps["assay"],
+            "naive, unseen 0": gaps["clicks"],
+            "debiased, unjudged 0": ways["zero"],
+            "condensed before the cut": ways["condense"],
+            "queries kept": kept["queries"].astype(float),
+            "traffic kept": kept["kept_traffic"],
+            "gate": kept["gate"],
         }
-    return pd.DataFrame(rows).T
+    ).rename_axis("system")
 
 
 SHOWN = {
@@ -186,10 +183,6 @@ def drawing(means: pd.DataFrame, title: str) -> str:
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif"'
     first = [f'{head} font-size="13">', '<rect width="100%" height="100%" fill="#fff"/>']
     return "\n".join([*first, f'<text x="20" y="20">{title}</text>', *lines, "</svg>\n"])
-
-
-def _gap(table: pd.DataFrame, system: str) -> float:
-    return float((table[system] - table[PRODUCTION]).mean())
 
 
 if __name__ == "__main__":

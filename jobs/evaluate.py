@@ -15,10 +15,13 @@ import json
 import click
 
 from jobs.conclusions import show_conclusions
+from jobs.label import account
 from jobs.options import Date, configured, debug, log, output
 from schemas.errors import GateError
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from pipelines.evaluate import Outcome
     from pipelines.runs import Manifest
 
@@ -48,29 +51,26 @@ def command(
     from jobs.share import prepare, share
     from pipelines.evaluate import evaluate
     from pipelines.quality.results import lines
-    from pipelines.runs import read_table
     from pipelines.storage import Storage
 
     with watched(log) as shown, session(loaded.config.spark, f"assay evaluate {date}") as spark:
         shown.spark = spark
         prepare(loaded.config)
         outcome = evaluate(spark, loaded.config, date, force=force)
-        run = outcome.manifest.run
-        means = read_table(spark, loaded.config.warehouse, "segment_metrics", date=str(date), run=run)
-        headline = [row.asDict() for row in means.where("segment = 'all'").collect()]
-        compared: list[dict[str, Any]] = []
-        if "comparisons" in outcome.manifest.tables:
-            table = read_table(spark, loaded.config.warehouse, "comparisons", date=str(date), run=run)
-            compared = [row.asDict() for row in table.where("segment = 'all'").collect()]
+        names = ("segment_metrics", "comparisons", "sensitivity")
+        headline, compared, sensitivity = (
+            about_all(spark, loaded.config.warehouse, outcome.manifest, n) for n in names
+        )
     shared = share(loaded.config, outcome.manifest)
     if output == "json":
         manifest = outcome.manifest
         said = {"gate": manifest.gate, "readings": manifest.readings, "checks": manifest.checks}
-        facts = {"run": run, "found_done": outcome.found_done, "metrics": headline, "comparisons": compared}
+        said |= {"sensitivity": sensitivity, "labels": manifest.labels}
+        facts = {"run": manifest.run, "found_done": outcome.found_done, "metrics": headline, "comparisons": compared}
         click.echo(json.dumps(facts | said | {"shared": shared.places}, default=str))
     else:
         show(outcome, headline, loaded.config.warehouse, loaded.config.metrics)
-        show_conclusions(outcome.manifest, compared, loaded.config.metrics)
+        show_conclusions(outcome.manifest, compared, sensitivity, loaded.config.metrics)
         for line in lines(outcome.manifest.checks):
             click.echo(line)
         if "docs" in outcome.manifest.checks:
@@ -82,6 +82,17 @@ def command(
     if not no_gate:
         refuse(outcome.manifest)
     shared.settle()
+
+
+def about_all(spark: SparkSession, warehouse: str, manifest: Manifest, name: str) -> list[dict[str, Any]]:
+    """What one of a run's tables says of all queries together; nothing where the run has no such table."""
+    from pipelines.runs import read_table
+
+    if name not in manifest.tables:
+        return []
+    table = read_table(spark, warehouse, name, date=manifest.dt, run=manifest.run)
+    whole = table.where("segment = 'all'") if "segment" in table.columns else table
+    return [row.asDict() for row in whole.collect()]
 
 
 def refuse(manifest: Manifest) -> None:
@@ -124,7 +135,7 @@ def show(outcome: Outcome, headline: list[dict[str, object]], warehouse: str, me
 
 
 def _notes(manifest: Manifest, warehouse: str, *, found_done: bool) -> list[str]:
-    lines = []
+    lines = account(manifest.labels)
     for name, counts in manifest.inputs.items():
         rejected = sum(counts["rejected"].values())
         if rejected:

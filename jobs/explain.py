@@ -33,7 +33,7 @@ def command(
     """Tell how a list earned its metrics, or why a document has its grade, number by number.
 
     \b
-    assay explain --warehouse build/demo/warehouse --query q00007 --system neural --system bm25
+    assay explain --warehouse build/demo/warehouse --query q7 --system neural --system bm25
     assay explain --warehouse build/logs/warehouse --query q0 --doc d0
     """
     day = None if date is None else str(date)

@@ -10,6 +10,7 @@ if __name__ == "__main__":  # run as a file, Python looks for imports beside it 
 
 import datetime as dt
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -52,19 +53,18 @@ def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool,
     click.echo(f"Run {manifest.run}{done}: {manifest.tables['labels'].rows:,} labels in {loaded.config.warehouse}")
 
 
-def account(facts: Any) -> list[str]:
-    """What became of the log, line by line."""
+def account(facts: Mapping[str, Any]) -> list[str]:
+    """What became of the log, line by line; nothing where no log was labelled."""
+    from pipelines.agreed import agreement_lines
+
+    if "read" not in facts:
+        return []
     lines = [
         f"{kind}: {read:,} read, {facts['kept'].get(kind, 0):,} kept, {facts['dropped'].get(kind, 0):,} dropped"
         for kind, read in facts["read"].items()
     ]
     lines += [f"{'!' if verdict['warning'] else ' '} {verdict['sentence']}" for verdict in facts["verdicts"]]
-    if facts["agreement"] and facts["agreement"]["pairs"]:
-        found = facts["agreement"]
-        kappa = "undefined" if found["weighted_kappa"] is None else f"{found['weighted_kappa']:.2f}"
-        agreed = f"agree on {found['equal']:.0%} of {found['pairs']:,} pairs, weighted κ {kappa}"
-        lines.append(f"behaviour and judges {agreed}")
-    return lines
+    return lines + agreement_lines(facts["agreement"])
 
 
 if __name__ == "__main__":

@@ -12,12 +12,15 @@ from pipelines.aggregate import aggregate
 from pipelines.compare import compare, family_of
 from pipelines.config import Config, Span
 from pipelines.estimate import estimate, plan_of
-from pipelines.gate import Verdict, gate_rows, judge, with_verdicts
+from pipelines.gate import Row, Verdict, gate_rows, judge, with_verdicts
 from pipelines.impute import with_label_errors
 from pipelines.movers import changes, with_moves
 from pipelines.publish import Attempt
 from pipelines.readings import Evidence, Reading, read_all
+from pipelines.rescore import Scorer
 from pipelines.segments import bounded, with_bands
+from pipelines.sensitivity import RULE, beside_the_rule, estimate_otherwise, ways_of
+from schemas.outputs import SENSITIVITY
 from udfs.conventions import Conventions
 from udfs.registry import Spec
 from udfs.statistics.plan import Plan
@@ -35,9 +38,9 @@ class Conclusions:
 class Scored:
     """What was scored, and what it was scored from.
 
-    `rescore` makes query metrics from other labels, and `redraw` draws such labels where they are uncertain;
-    `beside` holds averages that do not come from the query metrics; `goal` labels by the goal alone; `days` are those
-    of the labels.
+    `rescore` scores the same lists again, for where labels or conventions are uncertain, and `redraw` draws such
+    labels; `beside` holds averages that do not come from the query metrics; `goal` labels by the goal alone; `days` are
+    those of the labels.
     """
 
     query_metrics: DataFrame
@@ -46,16 +49,11 @@ class Scored:
     systems: tuple[str, ...]
     specs: Sequence[Spec]
     conventions: Conventions
-    rescore: Callable[[DataFrame], DataFrame]
+    rescore: Scorer
     redraw: Callable[[int], DataFrame]
     beside: DataFrame | None = None
     goal: DataFrame | None = None
     days: Span | None = None
-
-    @property
-    def behaviour(self) -> bool:
-        """Whether the labels were made from behaviour: only then are unjudged documents taken out below the cut."""
-        return self.conventions.unjudged == "cut_then_condense"
 
 
 def conclude(attempt: Attempt, scored: Scored, config: Config) -> Conclusions:
@@ -65,7 +63,8 @@ def conclude(attempt: Attempt, scored: Scored, config: Config) -> Conclusions:
     averages = aggregate(estimates)
     everything = averages if scored.beside is None else averages.unionByName(scored.beside)
     attempt.write("segment_metrics", everything.coalesce(1))
-    verdicts = judge(gate_rows(estimates, config), config, scored.systems, behaviour=scored.behaviour)
+    gated = gate_rows(estimates, config)
+    verdicts = judge(gated, config, scored.systems, behaviour=config.behaviour)
     if not plan.pairs:
         return Conclusions(tuple(verdicts), ())
     compared = compare(
@@ -78,13 +77,15 @@ def conclude(attempt: Attempt, scored: Scored, config: Config) -> Conclusions:
     comparisons = attempt.write("comparisons", judged.coalesce(1))
     moves = _movers(attempt, scored, plan, config)
     shown = ["all", *[columns[0] for columns in plan.segments if len(columns) == 1]]
+    told = _rows(comparisons.where(F.col("segment").isin(*shown)))
     evidence = Evidence(
-        comparisons=_rows(comparisons.where(F.col("segment").isin(*shown))),
+        comparisons=told,
         changes=_rows(moves) if moves is not None else (),
         relevant=_mean_relevant(scored.query_metrics),
-        behaviour=scored.behaviour,
+        behaviour=config.behaviour,
         config=config,
         goal=_by_goal(scored, plan, config),
+        sensitivity=_sensitivity(attempt, scored, config, told, gated),
         days=scored.days,
     )
     return Conclusions(tuple(verdicts), tuple(read_all(evidence)))
@@ -113,6 +114,21 @@ def _by_goal(scored: Scored, plan: Plan, config: Config) -> tuple[dict[str, obje
     whole = replace(plan, segments=(), bootstrap=0, percentiles=False, randomisation=0)
     estimates = estimate(scored.rescore(scored.goal), plan=whole, cluster=config.statistics.cluster)
     return _rows(estimates.where(F.col("baseline").isNotNull()))
+
+
+def _sensitivity(
+    attempt: Attempt, scored: Scored, config: Config, comparisons: Sequence[Row], gated: Sequence[Row]
+) -> tuple[Row, ...]:
+    """The headline comparisons by other ways to count unjudged documents, published beside the run's own."""
+    if scored.conventions.unjudged != RULE or not config.compare.sensitivity:
+        return ()
+    ways = ways_of(headline(config, scored.specs))
+    if not ways:
+        return ()
+    estimates = _rows(estimate_otherwise(scored.rescore, scored.labels, ways, config))
+    rows = beside_the_rule(ways, estimates, comparisons, gated, config, scored.systems)
+    table = scored.labels.sparkSession.createDataFrame([tuple(row.values()) for row in rows], SENSITIVITY.struct())
+    return _rows(attempt.write("sensitivity", table.coalesce(1)))
 
 
 def _movers(attempt: Attempt, scored: Scored, plan: Plan, config: Config) -> DataFrame | None:

@@ -23,6 +23,7 @@ def _canonical(text: str) -> str:
 
 MetricName = Annotated[str, AfterValidator(_canonical)]
 Share = Annotated[float, Field(gt=0, lt=1)]
+MIN_QUERIES = 100  # below it, what is left of a log decides nothing
 
 
 class Bands(Section):
@@ -108,6 +109,11 @@ class Compare(Section):
         description="With labels made from behaviour: compare also by grades from the lift of this outcome alone, and "
         "say so where a gain is not found there. Costs a second scoring.",
     )
+    sensitivity: bool = Field(
+        True,
+        description="With `unjudged: cut_then_condense`: show beside each headline comparison what it would be with "
+        "unjudged documents counted as 0, or taken out before the cut. Costs a second scoring.",
+    )
     movers: int = Field(10, ge=0, description="Queries with the largest gains, and as many losses, to keep per pair.")
 
 
@@ -123,7 +129,7 @@ class Condition(Section):
     superiority: bool = Field(False, description="The candidate must be better than the baseline.")
     at_least: float | None = Field(None, description="The mean itself must reach this, whatever the baseline.")
     confidence: Share = Field(0.95, description="One-sided confidence of the bound that must lie above.")
-    min_queries: int = Field(100, ge=2, description="With fewer queries the condition is undecidable.")
+    min_queries: int = Field(MIN_QUERIES, ge=2, description="With fewer queries the condition is undecidable.")
     min_judged: Share | None = Field(
         None, description="With a lower mean judged@k of the candidate the condition is undecidable."
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,8 +21,9 @@ from pipelines.labelling import Labelled, by_goal, earlier_labels, labelled
 from pipelines.publish import Attempt
 from pipelines.quality.inspect import Inspection, record
 from pipelines.read import Input, read, window
+from pipelines.rescore import Scorer
 from pipelines.runs import Manifest, code_version, committed, digest, labels_run, read_table, run_key
-from pipelines.score import Evidence, score
+from pipelines.score import Evidence
 from pipelines.stages import Stages
 from pipelines.storage import Storage
 from schemas.errors import ConfigurationError, DataQualityError, InputError
@@ -130,23 +131,10 @@ def of_systems(rankings: DataFrame, checked: Checked, config: Config, convention
     return coverage(rankings, checked.rows("documents"), specs=whole, conventions=conventions)
 
 
-def scorer(
-    rankings: DataFrame, facts: Evidence, checked: Checked, config: Config, conventions: Conventions
-) -> Callable[[DataFrame], DataFrame]:
+def scorer(rankings: DataFrame, facts: Evidence, checked: Checked, config: Config, conventions: Conventions) -> Scorer:
     """The function from labels to query metrics."""
-
-    def scored(labels: DataFrame) -> DataFrame:
-        return score(
-            rankings,
-            replace(facts, labels=labels),
-            systems=checked.systems,
-            segments=config.query_columns,
-            specs=of_lists(config),
-            conventions=conventions,
-            rows=sum(count.kept for count in checked.counts.values()),
-        )
-
-    return scored
+    rows = sum(count.kept for count in checked.counts.values())
+    return Scorer(rankings, facts, checked.systems, config.query_columns, of_lists(config), conventions, rows)
 
 
 def label(spark: SparkSession, config: Config, date: dt.date, *, force: bool = False) -> Outcome:

@@ -92,7 +92,9 @@ def _judged(
 ) -> tuple[Literal["pass", "fail", "undecidable"], str]:
     queries = 0 if row is None else row["queries"]
     if row is None or queries < condition.min_queries:
-        return "undecidable", f"{queries:,} queries, fewer than min_queries = {condition.min_queries:,}"
+        left_out = row.get("unjudged") if row is not None else None
+        rest = f"; {left_out:,} more have too little judged" if left_out else ""
+        return "undecidable", f"{queries:,} queries, fewer than min_queries = {condition.min_queries:,}{rest}"
     if condition.min_judged is not None:
         share = None if judged is None else judged["macro"]
         if share is None or share < condition.min_judged:
@@ -125,13 +127,19 @@ def _bound(condition: Condition, row: Row) -> tuple[float, float, str]:
     return float(estimate.low(condition.confidence)), edge, f"{what} {value:+.4f}"
 
 
-def with_verdicts(comparisons: DataFrame, verdicts: Sequence[Verdict], baseline: str | None) -> DataFrame:
-    """The comparisons with the worst verdict of the gate on each row that it judged."""
+def worst_verdicts(verdicts: Sequence[Verdict]) -> dict[tuple[str, ...], str]:
+    """The worst verdict on each candidate, segment, value and metric that is compared with the baseline."""
     worst: dict[tuple[str, ...], str] = {}
     order = ("pass", "undecidable", "fail")
     for v in (v for v in verdicts if v.against_baseline):
         key = (v.candidate, v.segment, v.value, v.metric)
         worst[key] = max(worst.get(key, "pass"), v.verdict, key=order.index)
+    return worst
+
+
+def with_verdicts(comparisons: DataFrame, verdicts: Sequence[Verdict], baseline: str | None) -> DataFrame:
+    """The comparisons with the worst verdict of the gate on each row that it judged."""
+    worst = worst_verdicts(verdicts)
     if not worst:
         return comparisons
     names = ["candidate", "segment", "value", "metric"]

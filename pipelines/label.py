@@ -32,7 +32,7 @@ class Labels:
     read: DataFrame  # kind, read
     kept: DataFrame  # kind, kept, dropped
     attributions: DataFrame  # kind, attribution, events
-    agreement: DataFrame | None  # pairs, equal, weighted_kappa; where judgments are given
+    agreement: DataFrame | None  # one row, see measure_agreement; where judgments are given
     logged_rankings: DataFrame  # the lists that the logged systems served last
 
 

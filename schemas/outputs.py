@@ -93,6 +93,31 @@ COMPARISONS = Table(
     key=("baseline", "candidate", "segment", "value", "metric"),
 )
 
+SENSITIVITY = Table(
+    "sensitivity",
+    "one pair of systems and metric over all queries, by one way to count unjudged documents",
+    (
+        BASELINE,
+        CANDIDATE,
+        METRIC,
+        Column(
+            "unjudged",
+            "string",
+            "how they are counted: `cut_then_condense` is the run's own rule; the others stand beside it",
+            choices=("cut_then_condense", "zero", "condense"),
+        ),
+        Column("baseline_mean", "double", "mean of the baseline over the queries compared", nullable=True),
+        Column("candidate_mean", "double", "mean of the candidate over the same queries", nullable=True),
+        Column("delta", "double", "candidate_mean − baseline_mean", nullable=True),
+        *_bounds("delta"),
+        Column("p_value", "double", "paired t test", nullable=True),
+        Column("queries", "bigint", "queries compared"),
+        Column("kept_traffic", "double", "share of the traffic of both systems that was compared", nullable=True),
+        Column("gate", "string", "what the gate says of it over all queries", nullable=True),
+    ),
+    key=("baseline", "candidate", "metric", "unjudged"),
+)
+
 QUERY_CHANGES = Table(
     "query_changes",
     "one of the queries that gained or lost most between two systems",
@@ -209,6 +234,7 @@ OUTPUTS = {
         QUERY_METRICS,
         SEGMENT_METRICS,
         COMPARISONS,
+        SENSITIVITY,
         QUERY_CHANGES,
         LABELS,
         PROPENSITIES,

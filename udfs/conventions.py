@@ -4,6 +4,13 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+# The ways to count documents without a label, in words; the first is the rule for labels made from behaviour.
+UNJUDGED = {
+    "cut_then_condense": "taken out after the cut",
+    "zero": "counted as 0",
+    "condense": "taken out before the cut",
+}
+
 
 class Conventions(BaseModel):
     """The choices that two evaluators may make differently and still both be right."""

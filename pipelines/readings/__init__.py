@@ -13,9 +13,9 @@ import importlib
 import pkgutil
 from collections.abc import Iterator
 
-from pipelines.readings.rules import RULES, Evidence, Pair, Reading, reading
+from pipelines.readings.rules import RULES, Evidence, Pair, Reading, reading, said_once
 
-__all__ = ["Evidence", "Pair", "Reading", "read_all", "reading"]
+__all__ = ["Evidence", "Pair", "Reading", "read_all", "reading", "said_once"]
 
 
 def read_all(evidence: Evidence) -> Iterator[Reading]:

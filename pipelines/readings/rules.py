@@ -22,6 +22,14 @@ class Reading:
     text: str
 
 
+def said_once(readings: Sequence[Mapping[str, Any]]) -> list[tuple[list[str], str, str]]:
+    """Candidates, baseline and text of published readings; what is true of several candidates is said once."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for one in readings:
+        said.setdefault((one["baseline"], one["text"]), []).append(one["candidate"])
+    return [(candidates, baseline, text) for (baseline, text), candidates in said.items()]
+
+
 @dataclass(frozen=True)
 class Evidence:
     """What all readings of a run may look at: never more than one row per segment and metric, and the movers."""
@@ -32,6 +40,7 @@ class Evidence:
     behaviour: bool  # labels made from behaviour rather than by people
     config: Config
     goal: Sequence[Row] = ()  # the comparisons over all queries on labels of the goal itself, such as purchases
+    sensitivity: Sequence[Row] = ()  # headline comparisons by every way to count unjudged documents
     days: Span | None = None  # those that labels from behaviour come from, where it is known
 
     def pairs(self) -> Iterator[Pair]:
@@ -75,17 +84,27 @@ class Pair:
         found = (r for r in self.evidence.goal if (r["baseline"], r["candidate"], r["segment"], r["metric"]) == about)
         return next((r for r in found if r["p_value"] is not None), None)
 
+    def ways(self, spec: Spec) -> dict[str, Row]:
+        """The comparison by one metric for each way to count unjudged documents, where they were tried."""
+        about = (self.baseline, self.candidate, spec.key)
+        found = (r for r in self.evidence.sensitivity if (r["baseline"], r["candidate"], r["metric"]) == about)
+        return {r["unjudged"]: r for r in found}
+
     @property
-    def headline(self) -> tuple[Spec, Row] | None:
+    def leading(self) -> Spec:
         """The first metric of the gate, or of the run."""
         gated = {condition.metric for condition in self.config.gate}
-        specs = sorted(self.config.specs, key=lambda spec: spec.name not in gated)
-        row = self.row(specs[0])
-        return None if row is None else (specs[0], row)
+        return min(self.config.specs, key=lambda spec: spec.name not in gated)
+
+    @property
+    def headline(self) -> tuple[Spec, Row] | None:
+        """The leading metric with its comparison over all queries, where there is anything to say."""
+        row = self.row(self.leading)
+        return None if row is None else (self.leading, row)
 
     def moved(self, row: Row) -> int:
         """+1 or −1 where a difference is beyond chance, 0 where it may be chance."""
-        return 0 if row["p_value"] >= self.alpha else 1 if row["delta"] > 0 else -1
+        return 0 if row["p_value"] is None or row["p_value"] >= self.alpha else 1 if row["delta"] > 0 else -1
 
 
 Rule = Callable[[Pair], str | None]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pipelines.readings.rules import Pair, reading
+from pipelines.config_statistics import MIN_QUERIES
+from pipelines.readings.rules import Pair, change, reading
+from pipelines.sensitivity import CONDENSE, RULE, ZERO
+from udfs.conventions import UNJUDGED
+from udfs.registry import Spec
 
 _RELATIVE = 0.02  # without a gate, a difference of this share of the baseline is taken to matter
 _LEAST_JUDGED = 0.7
@@ -64,6 +68,50 @@ def much_left_out(pair: Pair) -> str | None:
     return (
         f"{spec.name} is compared on {row['queries']:,} queries ({share:.0%}, {row['kept_traffic']:.0%} of the "
         f"traffic); {row['unjudged']:,} have too little judged."
+    )
+
+
+@reading
+def undecidable_from_this_log(pair: Pair) -> str | None:
+    """Too few queries have enough judged for the log to say which system is better."""
+    spec = pair.leading
+    row = next((r for r in pair.rows() if r["metric"] == spec.key), None)
+    least = [c.min_queries for c in pair.config.gate if c.metric == spec.name and c.segment == "all"] or [MIN_QUERIES]
+    if not pair.evidence.behaviour or row is None or row["queries"] >= max(least):
+        return None
+    every = row["queries"] + row["unjudged"]
+    share = row["queries"] / every if every else 0.0
+    return (
+        f"undecidable from this log: {row['queries']:,} of {every:,} queries ({share:.0%}, "
+        f"{row['kept_traffic'] or 0:.0%} of the traffic) can be compared by {spec.name}, fewer than {max(least):,}. "
+        "Take more days, or let the candidate serve a share of the traffic."
+    )
+
+
+@reading
+def rests_on_the_unjudged(pair: Pair) -> str | None:
+    """Another way to count unjudged documents would give another answer."""
+    return next((said for spec in pair.config.specs if (said := _rests(pair, spec)) is not None), None)
+
+
+def _rests(pair: Pair, spec: Spec) -> str | None:
+    ways = pair.ways(spec)
+    if RULE not in ways:
+        return None
+    ruled, changed = ways[RULE], []
+    for unjudged in (ZERO, CONDENSE):
+        row = ways[unjudged]
+        if row["p_value"] is None or (pair.moved(row), row["gate"]) == (pair.moved(ruled), ruled["gate"]):
+            continue
+        gate = f", and the gate would say {row['gate']}" if row["gate"] != ruled["gate"] else ""
+        changed.append(f"{change(row)} with them {UNJUDGED[unjudged]}{gate}")
+    if not changed:
+        return None
+    mine = "an unknown amount" if ruled["p_value"] is None else change(ruled)
+    gate = f" (gate: {ruled['gate']})" if ruled["gate"] else ""
+    return (
+        f"the answer rests on how unjudged documents are counted: {spec.name} differs by {mine}{gate}, but by "
+        f"{'; by '.join(changed)}. Counting them as 0 favours who served the log, taking them out first a newcomer."
     )
 
 

@@ -51,6 +51,7 @@ def _render(facts: Facts) -> str:
         verdicts.verdict(facts),
         verdicts.readings(facts),
         verdicts.comparison(facts),
+        verdicts.sensitivity(facts),
         numbers.distribution(facts),
         numbers.cutoffs(facts),
         numbers.segments(facts),

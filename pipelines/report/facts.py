@@ -31,6 +31,7 @@ class Facts:
     overall: Sequence[Row]  # segment_metrics over everything
     segments: Sequence[Row]
     compared: Sequence[Row]  # comparisons, over everything first
+    sensitivity: Sequence[Row]  # headline comparisons by every way to count unjudged documents
     changes: Sequence[Row]
     spreads: dict[tuple[str, str], Counts]
     deltas: dict[tuple[str, str, str], Deltas]
@@ -79,6 +80,7 @@ def gather(run: Published) -> Facts:
         overall=run.rows("segment_metrics", most=ROWS, first=lambda row: order.get(row["metric"], 0), where=everything),
         segments=run.rows("segment_metrics", most=ROWS, first=first, where=~everything),
         compared=compared,
+        sensitivity=run.rows("sensitivity", most=ROWS, first=lambda row: order.get(row["metric"], 0)),
         changes=run.rows("query_changes", most=MOVERS, first=lambda row: (row["place"], row["metric"])),
         spreads=spreads(run, systems, shown) if run.has("query_metrics") else {},
         deltas=_deltas(run, pairs, [key for key in headline if key in shown]),

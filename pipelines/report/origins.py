@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any
 
+from pipelines.agreed import agreement_lines
 from pipelines.configure import leaves
 from pipelines.report.charts import Point, bars, lines, whole_numbers
 from pipelines.report.facts import Facts
@@ -30,7 +31,7 @@ def labels(facts: Facts) -> Markup | None:
             h("p", "! " if verdict["warning"] else "", text(verdict["sentence"], 500), class_="quiet")
             for verdict in told.get("verdicts", ())[:20]
         ],
-        _agreement(told.get("agreement")),
+        [h("p", f"{line[0].upper()}{line[1:]}.") for line in agreement_lines(told.get("agreement"))],
         id="labels",
     )
 
@@ -81,14 +82,6 @@ def _funnel(facts: Facts) -> Markup | None:
         for row in facts.funnel
     ]
     return bars(rows, "Dropped as noise, by rule: impressions + clicks")
-
-
-def _agreement(found: Any) -> Markup | None:
-    if not found or not found["pairs"]:
-        return None
-    kappa = "undefined" if found["weighted_kappa"] is None else f"{found['weighted_kappa']:.2f}"
-    said = f"Behaviour and judges agree on {found['equal']:.0%} of {found['pairs']:,} pairs, weighted κ {kappa}."
-    return h("p", said)
 
 
 def quality(facts: Facts) -> Markup:

@@ -6,11 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pipelines.readings import said_once
 from pipelines.report.charts import Interval, forest
 from pipelines.report.facts import Facts
 from pipelines.report.markup import Markup, cut, h, text
 from pipelines.report.published import Row
 from pipelines.report.table import Number, interval, table
+from udfs.conventions import UNJUDGED
 from udfs.statistics.plan import EVERYTHING
 
 VERDICTS, READINGS, LINES = 100, 60, 40
@@ -72,12 +74,12 @@ def _counts(found: Sequence[Row | None]) -> list[Number]:
 
 def readings(facts: Facts) -> Markup | None:
     """What the numbers mean, in sentences."""
-    given = facts.manifest.readings[:READINGS]
+    given = said_once(facts.manifest.readings)[:READINGS]
     if not given:
         return None
     lines = [
-        h("li", h("b", text(r["candidate"]), " against ", text(r["baseline"])), ": ", text(r["text"], 600))
-        for r in given
+        h("li", h("b", text(", ".join(candidates)), " against ", text(baseline)), ": ", text(said, 600))
+        for candidates, baseline, said in given
     ]
     return h("section", h("h2", "What it means"), h("ul", lines, class_="readings"), id="readings")
 
@@ -128,6 +130,43 @@ def comparison(facts: Facts) -> Markup | None:
         h("div", plots, class_="plots broad"),
         table(columns, rows, of=facts.sizes.get("comparisons"), whole="comparisons"),
         id="comparison",
+    )
+
+
+def sensitivity(facts: Facts) -> Markup | None:
+    """The headline comparisons by every way to count unjudged documents, side by side."""
+    found = {(r["baseline"], r["candidate"], r["metric"], r["unjudged"]): r for r in facts.sensitivity}
+    if not found:
+        return None
+    pairs = list(dict.fromkeys(key[:3] for key in found))[:LINES]
+    rows = [
+        [
+            f"{cut(candidate, 60)} − {cut(baseline, 60)}",
+            facts.name(metric),
+            words,
+            Number(row["delta"], "+.4f", "", interval(row["delta_low"], row["delta_high"], "+.4f")),
+            Number(row["queries"], ","),
+            Number(row["kept_traffic"], ".0%"),
+            h("span", row["gate"], class_=f"badge {WORDS[row['gate']][0]}") if row["gate"] else "–",
+        ]
+        for baseline, candidate, metric in pairs
+        for way, words in UNJUDGED.items()
+        for row in [found[baseline, candidate, metric, way]]
+    ]
+    columns = ["pair", "metric", "unjudged documents", "delta", "queries", "traffic", "gate"]
+    return h(
+        "section",
+        h("h2", "Unjudged documents"),
+        h(
+            "p",
+            "Labels from behaviour have holes where a document was never shown. The run’s rule takes what is unjudged "
+            "out after the cut at k, and counts queries where enough is judged. Counting it as 0 favours the system "
+            "that served the log, taking it out before the cut favours a newcomer. What holds by all three does not "
+            "rest on the rule.",
+            class_="quiet",
+        ),
+        table(columns, rows),
+        id="unjudged",
     )
 
 

@@ -23,7 +23,15 @@ from udfs.statistics.plan import EVERYTHING
 # MLflow's own limits, and ours on what one run may say there.
 KEY, VALUE, TAG = 250, 6000, 5000
 METRICS, PARAMS, ROWS = 5000, 500, 200_000
-TABLES = ("segment_metrics", "comparisons", "query_changes", "propensities", "denoise_funnel", "validation_results")
+TABLES = (
+    "segment_metrics",
+    "comparisons",
+    "sensitivity",
+    "query_changes",
+    "propensities",
+    "denoise_funnel",
+    "validation_results",
+)
 NUMBERS = ("spark", "warehouse", "report", "tracking", "prometheus")  # settings that decide no number
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.judged import write
+
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 
@@ -92,19 +94,17 @@ def in_turn(environment: dict[str, str]) -> InTurn:
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo's data, with a configuration that reads it and a warehouse beside it."""
-    from jobs.demo import write
-
+    """A small data set with judgments, a configuration that reads it, and a warehouse beside it."""
     folder = tmp_path_factory.mktemp("demo")
     write(folder / "data")
     (folder / "demo.yaml").write_text(
-        f"extends: {ROOT / 'conf' / 'demo.yaml'}\n"
+        f"extends: {ROOT / 'conf' / 'base.yaml'}\n"
         "inputs:\n"
         + "".join(
             f"  {name}: {{path: '{folder}/data/{name}/dt={{date}}'}}\n" for name in ("rankings", "judgments", "queries")
         )
         + f"warehouse: {folder}/warehouse\n"
-        "segments: [device]\nchecks: off\ncompare: {baseline: null}\ngate: []\n"
+        "segments: [device]\nchecks: off\n"
         "tracking: {enabled: false}\n"
         "spark: {master: 'local[2]', settings: {spark.sql.shuffle.partitions: 4, spark.driver.memory: 1g, "
         "spark.driver.extraJavaOptions: '-XX:TieredStopAtLevel=1'}}\n",

@@ -10,6 +10,7 @@ import pytest
 from pipelines.report import report_of, report_of_two
 from tests.browser import NAMES, Page, browser, find
 from tests.made import HOSTILE, publish, write
+from udfs.conventions import UNJUDGED
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     queries = [*HOSTILE, *[f"q{number}" for number in range(60)]]
     failing = {"condition": "ndcg@10 drop < 0.1", "candidate": HOSTILE[1], "segment": "device", "value": HOSTILE[0],
                "metric": "ndcg_at_10", "verdict": "fail", "reason": HOSTILE[0], "warning": ""}  # fmt: skip
-    labels = {"agreement": {"pairs": 10, "equal": 0.5, "weighted_kappa": 0.4}, "verdicts": []}
+    orders = {"behaviour_order": 0.9, "behaviour_order_by_chance": 0.7, "behaviour_order_queries": 5}
+    labels = {"agreement": {"pairs": 10, "equal": 0.5, "weighted_kappa": 0.4} | orders, "verdicts": []}
     checks = {"mode": "full", "tables": {"rankings": {"passed": 3, "warned": 1, "failed": 0}},
               "failing": [{"severity": "warn", "table": "rankings", "check": "unique", "column": "doc_id",
                            "failed_rows": 2, "sample": [HOSTILE[0]], "advice": "look"}]}  # fmt: skip
@@ -39,6 +41,10 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
         place, systems=["old", HOSTILE[1], "new"], queries=queries, gate=[failing], labels=labels, checks=checks
     )
     made: dict[str, list[dict[str, Any]]] = {
+        "sensitivity": [
+            {"baseline": "old", "candidate": HOSTILE[1], "metric": "ndcg_at_10", "unjudged": way, "delta": 0.01,
+             "delta_low": 0.005, "delta_high": 0.015, "p_value": 0.01, "queries": 60, "kept_traffic": 1.0,
+             "gate": "pass"} for way in UNJUDGED],
         "propensities": [
             {"context": c, "position": p, "propensity": 1 / p, "low": 0.9 / p, "high": 1.1 / p, "impressions": 5,
              "clicks": 1, "estimator": "em"} for c in ("all", HOSTILE[0]) for p in range(1, 11)],
@@ -75,8 +81,8 @@ def test_every_chart_is_drawn(page: Page, report: str) -> None:
     page.open(report)
     sections = page.run("[...document.querySelectorAll('section')].map(s => s.id)")
     assert sections == [
-        "verdict", "readings", "comparison", "distribution", "cutoffs", "segments", "movers", "labels", "quality",
-        "configuration",
+        "verdict", "readings", "comparison", "unjudged", "distribution", "cutoffs", "segments", "movers", "labels",
+        "quality", "configuration",
     ]  # fmt: skip
     drawn = page.run(f"[...{SHAPES}].every(s => s.getBoundingClientRect().height > 10 && s.children.length)")
     assert drawn is True
@@ -90,6 +96,18 @@ def test_every_chart_is_drawn(page: Page, report: str) -> None:
     said = page.run("document.querySelector('#distribution rect.bar title').textContent")
     assert said.startswith("0.0 to 0.1: ")
     assert page.run("getComputedStyle(document.querySelector('rect.bar')).fill") == "rgb(76, 120, 168)"
+
+
+def test_what_rests_on_the_unjudged_and_on_agreement_is_told(page: Page, report: str) -> None:
+    page.open(report)
+    cells = page.run("[...document.querySelectorAll('#unjudged tbody td')].map(c => c.textContent)")
+    told = ["+0.0100 [+0.0050, +0.0150]", "60", "100%", "pass"]
+    assert [cells[7 * n + 1 : 7 * n + 7] for n in range(3)] == [
+        ["ndcg@10", words, *told] for words in UNJUDGED.values()
+    ]
+    said = page.run("document.querySelector('#labels').textContent")
+    assert "Behaviour and judges agree on 50% of 10 pairs, weighted κ 0.40." in said
+    assert "Behaviour's order by the judges' grades: NDCG@10 0.900 over 5 queries, 0.700 by chance." in said
 
 
 def test_tables_sort_both_ways_and_filter(page: Page, report: str) -> None:

@@ -137,6 +137,40 @@ def test_a_query_that_does_not_count_is_no_mover(spark: SparkSession) -> None:
     assert [(row["query_id"], row["direction"]) for row in found] == [("q2", "gain")]  # q1 is unknown, q3 a tie
 
 
+def test_a_comparison_is_shown_by_every_way_to_count_the_unjudged(spark: SparkSession, tmp_path: Path) -> None:
+    config = setting(
+        tmp_path / "data",
+        metrics=["mrr@2"],
+        segments=[],
+        gate=[{"metric": "mrr@2", "superiority": True, "min_queries": 10}],
+        conventions={"unjudged": "cut_then_condense"},
+    )
+    # Nobody judged d2, which `new` puts first: before the good d0 on 18 queries, before d1 on 6.
+    new = [("d2", "d0", "d1") if q < 18 else ("d2", "d1", "d0") for q in range(QUERIES)]
+    lists = {"old": [("d1", "d0", "d2")] * QUERIES, "new": new}
+    lines = [
+        f"{system},q{q},{doc},{rank}\n"
+        for system, ranked in lists.items()
+        for q, docs in enumerate(ranked)
+        for rank, doc in enumerate(docs, 1)
+    ]
+    (tmp_path / "data" / "rankings.csv").write_text("system,query_id,doc_id,rank\n" + "".join(lines), encoding="utf-8")
+    manifest = evaluate(spark, config, DAY).manifest
+    found = rows(read_table(spark, config.warehouse, "sensitivity"), "metric", "unjudged")
+    deltas = {unjudged: row["delta"] for (_, unjudged), row in found.items()}
+    assert deltas == pytest.approx({"cut_then_condense": 0.25, "zero": -0.125, "condense": 0.375})
+    assert {unjudged: row["gate"] for (_, unjudged), row in found.items()} == {
+        "cut_then_condense": "pass", "zero": "fail", "condense": "pass",
+    }  # fmt: skip
+    assert {row["queries"] for row in found.values()} == {QUERIES}
+    said = {reading["rule"]: reading["text"] for reading in manifest.readings}["rests_on_the_unjudged"]
+    assert "mrr@2 differs by +0.2500" in said and "(gate: pass)" in said
+    assert "by -0.1250 [" in said and "with them counted as 0, and the gate would say fail." in said
+    assert "before the cut" not in said, "that way the answer is the same"
+    silent = config.model_copy(update={"compare": config.compare.model_copy(update={"sensitivity": False})})
+    assert "sensitivity" not in evaluate(spark, silent, DAY).manifest.tables
+
+
 def test_uncertain_labels_widen_what_is_said_of_a_difference(
     spark: SparkSession, made: tuple[Config, Manifest], tmp_path: Path
 ) -> None:

@@ -9,17 +9,19 @@ from click.testing import CliRunner
 from pyspark.sql import Row, SparkSession
 from scipy import stats
 
+from jobs.evaluate import refuse
 from jobs.explain import command as explain
 from jobs.label import account
 from jobs.propensity import command as propensity
 from pipelines.config import Config
 from pipelines.evaluate import Outcome, evaluate, label
+from pipelines.gate import ABSOLUTE
 from pipelines.impute import drawn_behaviour
 from pipelines.label_config import GradeSettings
 from pipelines.runs import read_table
 from pipelines.simulate import simulate
 from pipelines.simulation.config import SimulationConfig, simulation_from
-from schemas.errors import ConfigurationError, InputError
+from schemas.errors import ConfigurationError, GateError, InputError
 
 DAY = dt.date(2026, 1, 11)
 TABLES = ("impressions", "interactions", "rankings")
@@ -28,7 +30,7 @@ TABLES = ("impressions", "interactions", "rankings")
 @pytest.fixture(scope="module")
 def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("logs")
-    log = simulate(spark, SimulationConfig(pages=1_500, queries=40, documents=12))
+    log = simulate(spark, SimulationConfig(pages=2_000, queries=150, zipf=0.8, documents=12))
     for name in TABLES:
         getattr(log, name).write.parquet(str(made / name))
     return made
@@ -105,6 +107,60 @@ def test_a_grade_is_drawn_from_the_posterior_of_its_relevance(spark: SparkSessio
     lifts = drawn_behaviour(labels, GradeSettings(scale="lift"), draw=2, seed=0).where("doc_id LIKE 'd%'")
     mean = lifts.agg({"grade": "avg"}).collect()[0][0]
     assert mean == pytest.approx(shape / rate / base, abs=4 * posterior.std() / base / np.sqrt(n))
+
+
+def test_what_a_small_log_cannot_decide_is_not_decided(spark: SparkSession, folder: Path, outcome: Outcome) -> None:
+    config = setting(
+        folder,
+        "rankings",
+        labels_of=outcome.manifest.run,
+        compare={"baseline": "production", "movers": 0},
+        gate=[{"metric": "ndcg@10", "drop": 0.01}],
+    )
+    manifest = evaluate(spark, config, DAY).manifest
+    candidates = set(manifest.systems) - {"production"}
+    compared = read_table(spark, config.warehouse, "comparisons", run=manifest.run).where("segment = 'all'")
+    kept = {row.candidate: row for row in compared.where("metric = 'ndcg_at_10'").collect()}
+    assert kept.keys() == candidates
+    readings = {(reading["candidate"], reading["rule"]): reading["text"] for reading in manifest.readings}
+    for verdict in manifest.gate:
+        row = kept[verdict["candidate"]]
+        assert 0 < row.queries < 100 < row.queries + row.unjudged
+        assert verdict["verdict"] == row.gate == "undecidable"
+        rest = f"{row.queries} queries, fewer than min_queries = 100; {row.unjudged} more have too little judged"
+        assert verdict["reason"] == rest
+        share = row.queries / (row.queries + row.unjudged)
+        said = f"undecidable from this log: {row.queries} of {row.queries + row.unjudged} queries ({share:.0%}, "
+        assert readings[row.candidate, "undecidable_from_this_log"].startswith(said)
+        assert "p-values and intervals treat them as true" in readings[row.candidate, "labels_taken_as_true"]
+    assert {verdict["candidate"] for verdict in manifest.gate} == candidates
+    with pytest.raises(GateError, match="undecidable"):
+        refuse(manifest)
+
+    ways = read_table(spark, config.warehouse, "sensitivity", run=manifest.run).toPandas()
+    assert len(ways) == 3 * len(candidates)
+    for candidate, found in ways.set_index("unjudged").groupby("candidate"):
+        queries = found["queries"].to_dict()
+        assert queries["cut_then_condense"] == kept[str(candidate)].queries
+        assert queries["zero"] == queries["condense"] > queries["cut_then_condense"], "they leave out no query"
+        assert (found.loc[["zero", "condense"], "kept_traffic"] == 1.0).all()
+
+
+def test_labels_from_behaviour_are_warned_of_whatever_the_convention(
+    spark: SparkSession, folder: Path, outcome: Outcome
+) -> None:
+    config = setting(
+        folder,
+        "rankings",
+        labels_of=outcome.manifest.run,
+        compare={"baseline": "production", "movers": 0},
+        gate=[{"metric": "ndcg@10", "at_least": 0.1, "candidate": "better"}],
+        conventions={"unjudged": "zero"},
+    )
+    manifest = evaluate(spark, config, DAY).manifest
+    assert [verdict["warning"] for verdict in manifest.gate] == [ABSOLUTE]
+    assert {"labels_taken_as_true", "trained_on_the_labels"} <= {reading["rule"] for reading in manifest.readings}
+    assert "sensitivity" not in manifest.tables, "there is no other rule to stand beside"
 
 
 def test_labels_can_be_made_alone(spark: SparkSession, folder: Path, outcome: Outcome) -> None:

@@ -10,6 +10,7 @@ from pyspark.sql import Row, SparkSession, Window
 from pyspark.sql import functions as F
 from scipy.stats import gamma
 
+from pipelines.agreed import agreement_lines
 from pipelines.attribute import attribute
 from pipelines.denoise.funnel import assert_nothing_is_lost
 from pipelines.denoise.pages import judge_pages, together
@@ -235,6 +236,42 @@ def test_human_judgments_replace_behaviour_and_are_compared_with_it(
     agreement = measure_agreement(built.labels, judged, settings).first()
     assert agreement is not None
     assert (agreement.pairs, agreement.equal, agreement.weighted_kappa) == (200, 1.0, 1.0)
+    assert agreement.behaviour_order == pytest.approx(1.0) == agreement.judges_order
+    assert agreement.behaviour_order_by_chance < 0.95
+
+
+def test_agreement_holds_the_order_of_each_under_the_other(spark: SparkSession) -> None:
+    # q: judges 3, 1, 0 and behaviour 1, 3, 0; r: the judges know no difference; s: behaviour does not.
+    graded = [("q", "a", 1), ("q", "b", 3), ("q", "c", 0), ("r", "a", 2), ("r", "b", 0), ("s", "a", 1), ("s", "b", 1)]
+    judged = [("q", "a", 3.0), ("q", "b", 1.0), ("q", "c", 0.0), ("r", "a", 1.0), ("r", "b", 1.0), ("s", "a", 2.0),
+              ("s", "b", 0.0), ("only", "judged", 3.0)]  # fmt: skip
+    labels = spark.createDataFrame(graded, "query_id string, doc_id string, grade int")
+    found = measure_agreement(
+        labels, spark.createDataFrame(judged, "query_id string, doc_id string, grade double"), HumanSettings()
+    ).first()
+    assert found is not None
+    d = 1 / np.log2(np.arange(2, 5))
+    h, b = np.array([3, 1, 0, 1, 1, 2, 0]), np.array([1, 3, 0, 2, 0, 1, 1])
+    apart = np.mean(h**2) + np.mean(b**2) - 2 * h.mean() * b.mean()
+    assert (found.pairs, found.equal) == (7, 1 / 7)
+    assert found.weighted_kappa == pytest.approx(1 - np.mean((h - b) ** 2) / apart)
+    swapped = (1 * d[0] + 7 * d[1]) / (7 * d[0] + 1 * d[1])  # the same both ways in q
+    level = (d[0] + d[1]) / 2 / d[0]  # one of two documents is good, and their order is not known
+    assert found.behaviour_order == pytest.approx((swapped + level) / 2)  # q and s: in r the judges know no difference
+    assert found.judges_order == pytest.approx((swapped + level) / 2)  # q and r: in s behaviour knows none
+    assert (found.behaviour_order_queries, found.judges_order_queries) == (2, 2)
+    chance = 8 * d.mean() / (7 * d[0] + d[1])
+    assert found.behaviour_order_by_chance == pytest.approx((chance + level) / 2)
+    assert agreement_lines(found.asDict()) == [
+        f"behaviour and judges agree on 14% of 7 pairs, weighted κ {found.weighted_kappa:.2f}",
+        f"behaviour's order by the judges' grades: NDCG@10 {found.behaviour_order:.3f} over 2 queries, "
+        f"{found.behaviour_order_by_chance:.3f} by chance",
+        f"the judges' order by behaviour's grades: NDCG@10 {found.judges_order:.3f} over 2 queries, "
+        f"{found.judges_order_by_chance:.3f} by chance",
+    ]
+    strangers = spark.createDataFrame([("x", "y", 1.0)], "query_id string, doc_id string, grade double")
+    nobody = measure_agreement(labels, strangers, HumanSettings()).first()
+    assert nobody is not None and agreement_lines(nobody.asDict()) == []
 
 
 def test_a_session_model_runs_on_logs_with_contexts(spark: SparkSession, tmp_path: Path, keep: Keep) -> None:

@@ -36,7 +36,7 @@ def row(metric: str, **values: Any) -> dict[str, Any]:
 
 def test_each_pair_is_shown_with_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
     # judged@10 is computed because others need it, and was not asked for
-    show_conclusions(manifest(), [row("ndcg_at_10"), row("judged_at_10")], ["ndcg@10"])
+    show_conclusions(manifest(), [row("ndcg_at_10"), row("judged_at_10")], [], ["ndcg@10"])
     shown = capsys.readouterr().out
     line = next(line for line in shown.splitlines() if "new − old" in line)
     figures = ("+0.0200", "[+0.0100, +0.0300]", "+5.0%", "0.0004", "0.0008*", "300 / 500 / 200", "±0.0123")
@@ -46,7 +46,7 @@ def test_each_pair_is_shown_with_its_figures(capsys: pytest.CaptureFixture[str])
 
 
 def test_other_tests_stand_beside_the_t_test_where_they_were_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    show_conclusions(manifest(), [row("ndcg_at_10", p_randomisation=0.001, p_bootstrap=0.00005)], ["ndcg@10"])
+    show_conclusions(manifest(), [row("ndcg_at_10", p_randomisation=0.001, p_bootstrap=0.00005)], [], ["ndcg@10"])
     shown = capsys.readouterr().out
     assert "p, signs" in shown and "0.0010" in shown
     assert "p, boot." in shown and "<.0001" in shown
@@ -57,7 +57,7 @@ def test_a_verdict_is_shown_with_its_reason_and_warning(
     verdict: str, mark: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = {"verdict": verdict, "condition": "ndcg@10 ≥ 0.8", "candidate": "new", "reason": "why", "warning": "beware"}
-    show_conclusions(manifest(gate=(said | {"segment": "device", "value": "ios"},)), [], ["ndcg@10"])
+    show_conclusions(manifest(gate=(said | {"segment": "device", "value": "ios"},)), [], [], ["ndcg@10"])
     shown = capsys.readouterr().out
     assert f"{mark} gate {verdict}: ndcg@10 ≥ 0.8 [device = ios] for new: why" in shown
     assert "! beware" in shown

@@ -42,6 +42,7 @@ def table(n: int = 60) -> pd.DataFrame:
     rows["system"] = np.tile(["a", "b"], n)
     rows["m"] = random.beta(0.5, 1, 2 * n)
     rows["k"] = np.where(random.random(2 * n) < 0.2, np.nan, random.random(2 * n))
+    rows["retrieved"] = 10
     rows["m__pool"] = np.repeat(random.integers(1, 6, n).astype(float), 2)
     return rows
 
@@ -206,6 +207,28 @@ def test_queries_with_too_little_judged_do_not_count() -> None:
     kept = rows[(rows.system == "b") & (rows.judged >= 0.7)]
     assert alone[1].macro == pytest.approx(kept.m.mean(), rel=1e-12)
     assert alone[1].micro == pytest.approx((kept.m * kept.m__pool).sum() / kept.m__pool.sum(), rel=1e-12)
+
+
+def test_a_query_with_nothing_judged_is_counted_as_left_out() -> None:
+    rows = table()
+    first = rows["query"].isin(rows["query"].unique()[:20])
+    rows["judged"] = np.where(first & (rows.system == "b"), 0.0, 0.9)
+    rows.loc[first & (rows.system == "b"), "m"] = np.nan  # a top k without any judged document has no value
+    found = run([rows], replace(PLAN, judged=("judged", None), min_judged=0.7))
+    row = pick(found, baseline="a", candidate="b", segment="all", value="all", metric="m")
+    assert (row.queries, row.unjudged) == (40, 20)
+    assert row.kept_traffic == pytest.approx(1 - rows[first].weight.sum() / rows.weight.sum())
+
+
+def test_a_system_that_finds_nothing_is_not_excused() -> None:
+    rows = table()
+    first = rows["query"].isin(rows["query"].unique()[:20]) & (rows.system == "b")
+    rows["judged"] = np.where(first, 0.0, 0.9)
+    rows.loc[first, ["m", "retrieved"]] = 0.0, 0
+    found = run([rows], replace(PLAN, judged=("judged", None), min_judged=0.7))
+    row = pick(found, baseline="a", candidate="b", segment="all", value="all", metric="m")
+    assert (row.queries, row.unjudged, row.kept_traffic) == (60, 0, 1.0)
+    assert row.candidate_mean == pytest.approx(rows[rows.system == "b"].m.mean())
 
 
 def test_systems_without_a_common_query_have_an_empty_comparison() -> None:

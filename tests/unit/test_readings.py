@@ -7,7 +7,7 @@ import pytest
 
 from pipelines.config import Config, Span
 from pipelines.config_statistics import Compare
-from pipelines.readings import Evidence, read_all
+from pipelines.readings import Evidence, read_all, said_once
 
 CONFIG = Config.model_validate(
     {
@@ -19,7 +19,7 @@ CONFIG = Config.model_validate(
 )
 
 
-def row(metric: str, delta: float, p: float, **values: Any) -> dict[str, Any]:
+def row(metric: str, delta: float, p: float | None, **values: Any) -> dict[str, Any]:
     usual = {"baseline": "old", "candidate": "new", "segment": "all", "value": "all", "metric": metric, "delta": delta}
     bounds = {"delta_low": delta - 0.01, "delta_high": delta + 0.01, "p_value": p, "weighted_delta": delta}
     means = {"baseline_mean": 0.8, "candidate_mean": 0.8 + delta, "queries": 1000, "unjudged": 0, "kept_traffic": 1.0}
@@ -127,6 +127,32 @@ def test_labels_from_behaviour_are_said_to_be_taken_as_true() -> None:
     assert "labels_taken_as_true" not in fired(row("ndcg_at_10", 0.0, 1.0), behaviour=True, config=drawn)
 
 
+@pytest.mark.parametrize(("queries", "said"), [(99, True), (100, False), (0, True)])
+def test_fewer_than_a_hundred_queries_decide_nothing(queries: int, said: bool) -> None:
+    p = None if queries == 0 else 0.001
+    few = row("ndcg_at_10", 0.02, p, queries=queries, unjudged=400, kept_traffic=0.25)
+    found = fired(few, behaviour=True).get("undecidable_from_this_log", "")
+    share = f"{queries} of {queries + 400} queries ({queries / (queries + 400):.0%}, 25% of the traffic)"
+    assert (f"undecidable from this log: {share}" in found) == said
+    assert "undecidable_from_this_log" not in fired(few), "people's judgments are another matter"
+
+
+def test_an_answer_that_rests_on_the_unjudged_is_told() -> None:
+    def ways(zero: float, condense: float, gates: tuple[str | None, ...] = (None,) * 3) -> list[dict[str, Any]]:
+        given = zip(("cut_then_condense", "zero", "condense"), (0.02, zero, condense), gates, strict=True)
+        return [row("ndcg_at_10", delta, 0.001, unjudged=way, gate=gate) for way, delta, gate in given]
+
+    ruled = row("ndcg_at_10", 0.02, 0.001)
+    assert "rests_on_the_unjudged" not in fired(ruled, sensitivity=ways(0.01, 0.3))
+    said = fired(ruled, sensitivity=ways(-0.01, 0.3))["rests_on_the_unjudged"]
+    assert "-0.0100" in said and "counted as 0" in said and "+0.3000" not in said
+    said = fired(ruled, sensitivity=ways(0.01, 0.3, ("undecidable", "undecidable", "pass")))["rests_on_the_unjudged"]
+    assert "(gate: undecidable)" in said and "before the cut, and the gate would say pass" in said
+    alone = ways(-0.01, 0.3)
+    alone[0] |= {"p_value": None, "delta_low": None, "delta_high": None}  # one query has a difference, and no interval
+    assert "differs by an unknown amount, but by -0.0100 [" in fired(ruled, sensitivity=alone)["rests_on_the_unjudged"]
+
+
 def test_a_pair_without_common_queries_says_nothing() -> None:
     nothing = dict.fromkeys(("delta", "delta_low", "delta_high", "p_value", "baseline_mean", "candidate_mean"))
     assert fired(row("ndcg_at_10", 0.0, 1.0) | nothing) == {}
@@ -160,3 +186,9 @@ def test_a_system_that_learned_from_the_labels_is_told(
     found = fired(row("ndcg_at_10", 0.02, 0.01), config=config, behaviour=behaviour, days=days)
     text = found.get("trained_on_the_labels")
     assert (text is None) if said is None else (text is not None and said in text)
+
+
+def test_what_is_true_of_several_candidates_is_said_once() -> None:
+    made = [("old", "a", "x"), ("old", "b", "x"), ("old", "a", "y"), ("a", "b", "x")]
+    readings = [{"baseline": b, "candidate": c, "text": text} for b, c, text in made]
+    assert said_once(readings) == [(["a", "b"], "old", "x"), (["a"], "old", "y"), (["b"], "a", "x")]

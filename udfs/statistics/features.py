@@ -36,10 +36,14 @@ def system_base(values: Floats, there: Floats, weight: Floats, pool: Floats | No
     return base
 
 
-def pair_base(baseline: Floats, candidate: Floats, weight: Floats, kept: Bools) -> Columns:
-    """What is summed over the queries of a unit, for a pair of systems; `kept` tells where enough is judged."""
+def pair_base(baseline: Floats, candidate: Floats, weight: Floats, kept: Bools, lacking: Bools) -> Columns:
+    """What is summed over the queries of a unit, for a pair of systems.
+
+    `kept` tells where enough is judged in both lists, `lacking` where too little is in one of them: such a query is
+    left out and counted as such, also where so little is judged that it has no value at all.
+    """
     both = ~np.isnan(baseline) & ~np.isnan(candidate)
-    used = both & kept
+    used, both = both & kept, both | lacking
     y, b = np.where(used, candidate - baseline, 0.0), np.where(used, baseline, 0.0)
     x, w, both = _narrow(used).astype(np.float64), weight[:, None], _narrow(both)
     return {

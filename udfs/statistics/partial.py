@@ -18,7 +18,7 @@ from scipy import sparse
 from udfs.ragged import Bools, Floats, Ints
 from udfs.statistics.features import OF_PAIR, OF_SYSTEM, Columns, pair_base, spelled_out, summands, system_base
 from udfs.statistics.frame import QUERY, Frame, frame_of, paired, pool_columns
-from udfs.statistics.plan import Plan
+from udfs.statistics.plan import RETRIEVED, Plan
 from udfs.statistics.resample import Hashes, poisson_weights, signs
 
 Batches = Iterable[pa.RecordBatch]
@@ -213,7 +213,7 @@ def _bases(frame: Frame, part: slice, plan: Plan) -> list[Columns]:
     pools = pool_columns(plan)
     with_pool = [at for at in every if pools[at] >= 0]
     values = [frame.numbers(system, part, every) for system in range(len(plan.systems))]
-    kept = [_kept(frame, part, system, plan) for system in range(len(plan.systems))]
+    kept, lacking = zip(*[_judged(frame, part, system, plan) for system in range(len(plan.systems))], strict=True)
     weight = frame.weight[part]
     bases = []
     for system, mine in enumerate(values):
@@ -224,17 +224,23 @@ def _bases(frame: Frame, part: slice, plan: Plan) -> list[Columns]:
         bases.append(system_base(np.where(kept[system], mine, np.nan), there, weight, pool))
     for pair in plan.pairs:
         b, c = (plan.systems.index(name) for name in pair)
-        bases.append(pair_base(values[b], values[c], weight, kept[b] & kept[c]))
+        bases.append(pair_base(values[b], values[c], weight, kept[b] & kept[c], lacking[b] | lacking[c]))
     return bases
 
 
-def _kept(frame: Frame, part: slice, system: int, plan: Plan) -> Bools:
-    """Per query and metric, whether enough of the system's list is judged."""
+def _judged(frame: Frame, part: slice, system: int, plan: Plan) -> tuple[Bools, Bools]:
+    """Per query and metric, whether enough of the system's list is judged, and whether too little is.
+
+    An empty list has nothing unjudged: that a system found nothing is known, and counts.
+    """
     kept = np.ones((part.stop - part.start, len(plan.metrics)), dtype=bool)
+    lacking = np.zeros_like(kept)
     for metric, name in enumerate(plan.judged):
         if name is not None:
-            kept[:, metric] = frame.numbers(system, part, [plan.numbers.index(name)])[:, 0] >= plan.min_judged
-    return kept
+            share, length = frame.numbers(system, part, [plan.numbers.index(n) for n in (name, RETRIEVED)]).T
+            share = np.where(length == 0, 1.0, share)
+            kept[:, metric], lacking[:, metric] = share >= plan.min_judged, share < plan.min_judged
+    return kept, lacking
 
 
 def _membership(codes: list[Ints], cells: list[int]) -> Any:

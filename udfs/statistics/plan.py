@@ -9,6 +9,7 @@ from udfs.registry import POOL
 EVERYTHING = "all"
 NO_VALUE = "(none)"  # what a query without a value in a segment's column is filed under
 BETWEEN = " / "  # between the parts of a combined segment's name and value
+RETRIEVED = "retrieved"  # the column that says how long a list is
 TIE = 1e-9  # two systems whose values differ by no more are tied on a query
 
 
@@ -44,4 +45,5 @@ class Plan:
     def numbers(self) -> tuple[str, ...]:
         """The columns of numbers that are read, once each."""
         pools = [key + POOL for key in self.pooled]
-        return tuple(dict.fromkeys([*self.metrics, *pools, *[name for name in self.judged if name]]))
+        judged = [name for name in self.judged if name]
+        return tuple(dict.fromkeys([*self.metrics, *pools, *judged, *([RETRIEVED] if judged else [])]))

@@ -1,0 +1,33 @@
+"""What a run prints of its comparisons."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.conclusions import show_conclusions
+from tests.made import publish
+
+
+def comparison(metric: str, **values: Any) -> dict[str, Any]:
+    pair = {"baseline": "old", "candidate": "new", "segment": "all", "value": "all", "metric": metric}
+    numbers = {"delta": 0.02, "delta_low": 0.01, "delta_high": 0.03, "relative": 0.04, "p_value": 0.001}
+    counts = {"wins": 60, "ties": 20, "losses": 40, "queries": 120, "unjudged": 30}
+    return pair | numbers | counts | {"p_adjusted": None, "significant": None, "detectable_delta": 0.01} | values
+
+
+def test_every_way_to_count_the_unjudged_stands_beside_the_rule(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, manifest = publish(tmp_path)
+    ways = [
+        comparison("ndcg_at_10", unjudged="cut_then_condense", gate="pass"),
+        comparison("ndcg_at_10", unjudged="zero", delta=-0.01, gate="fail", queries=150),
+        comparison("ndcg_at_10", unjudged="condense", delta=0.001, p_value=0.3, gate="undecidable", queries=150),
+    ]
+    # judged@10 is computed where labels come from behaviour, whether it was asked for or not.
+    show_conclusions(manifest, [comparison("ndcg_at_10"), comparison("judged_at_10")], ways, ["ndcg@10"])
+    said = capsys.readouterr().out
+    assert "judged" not in said.split("The same with unjudged documents")[0]
+    cells = ("+0.0200* ✓, 120 queries", "-0.0100* ✗, 150 queries", "+0.0010 ?, 150 queries")
+    assert all(cell in said for cell in cells)
