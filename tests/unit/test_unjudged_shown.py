@@ -12,8 +12,9 @@ from tests.made import publish
 def comparison(metric: str, **values: Any) -> dict[str, Any]:
     pair = {"baseline": "old", "candidate": "new", "segment": "all", "value": "all", "metric": metric}
     numbers = {"delta": 0.02, "delta_low": 0.01, "delta_high": 0.03, "relative": 0.04, "p_value": 0.001}
+    none = dict.fromkeys(("p_randomisation", "p_bootstrap"))
     counts = {"wins": 60, "ties": 20, "losses": 40, "queries": 120, "unjudged": 30}
-    return pair | numbers | counts | {"p_adjusted": None, "significant": None, "detectable_delta": 0.01} | values
+    return pair | numbers | none | counts | {"p_adjusted": None, "significant": None, "detectable_delta": 0.01} | values
 
 
 def test_every_way_to_count_the_unjudged_stands_beside_the_rule(
