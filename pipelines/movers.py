@@ -11,7 +11,7 @@ from pipelines.order import order
 from schemas.outputs import QUERY_CHANGES
 from udfs.conventions import Conventions
 from udfs.registry import Spec
-from udfs.statistics.plan import TIE, Plan
+from udfs.statistics.plan import RETRIEVED, TIE, Plan
 
 DOCUMENTS = 5  # moved documents that are spelled out per query
 DEPTH = 10  # how far down moves are looked for where a metric has no cut-off
@@ -51,10 +51,11 @@ def changes(query_metrics: DataFrame, *, plan: Plan, keys: Sequence[str], most: 
 
 
 def _counted(key: str, plan: Plan) -> Column:
-    """A metric's value; null where too little of the list is judged for it to count."""
+    """A metric's value; null where too little of the list is judged for it to count. An empty list always counts."""
     judged = dict(zip(plan.metrics, plan.judged, strict=True))[key]
-    value = F.col(key)
-    return (value if judged is None else F.when(F.col(judged) >= plan.min_judged, value)).alias(key)
+    if judged is None:
+        return F.col(key)
+    return F.when((F.col(RETRIEVED) == 0) | (F.col(judged) >= plan.min_judged), F.col(key)).alias(key)
 
 
 def with_moves(

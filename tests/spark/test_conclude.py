@@ -127,14 +127,16 @@ def test_a_run_says_which_system_is_better_where_and_why(spark: SparkSession, ma
 
 
 def test_a_query_that_does_not_count_is_no_mover(spark: SparkSession) -> None:
+    # Too little of b's list for q1 is judged, q3 is a tie, and that b found nothing for q4 is known.
+    values = {"q1": (0.1, 0.9, 0.5), "q2": (0.1, 0.2, 0.9), "q3": (0.3, 0.3 + 1e-12, 0.9), "q4": (0.8, 0.0, None)}
     table = spark.createDataFrame(
-        [("a", "q1", 1.0, 0.1, 0.9), ("b", "q1", 1.0, 0.9, 0.5), ("a", "q2", 1.0, 0.1, 0.9), ("b", "q2", 1.0, 0.2, 0.9)]
-        + [(system, "q3", 1.0, 0.3 + shift, 0.9) for system, shift in (("a", 0.0), ("b", 1e-12))],
-        "system string, query_id string, weight double, m double, judged double",
+        [("a", query, 1.0, 5, old, 0.9) for query, (old, _, _) in values.items()]
+        + [("b", query, 1.0, 0 if query == "q4" else 5, new, judged) for query, (_, new, judged) in values.items()],
+        "system string, query_id string, weight double, retrieved int, m double, judged double",
     )
     plan = Plan(systems=("a", "b"), metrics=("m",), pairs=(("a", "b"),), judged=("judged",), min_judged=0.7)
-    found = changes(table, plan=plan, keys=["m"], most=5).collect()
-    assert [(row["query_id"], row["direction"]) for row in found] == [("q2", "gain")]  # q1 is unknown, q3 a tie
+    found = changes(table, plan=plan, keys=["m"], most=5).orderBy("query_id").collect()
+    assert [(row["query_id"], row["direction"]) for row in found] == [("q2", "gain"), ("q4", "loss")]
 
 
 def test_a_comparison_is_shown_by_every_way_to_count_the_unjudged(spark: SparkSession, tmp_path: Path) -> None:
