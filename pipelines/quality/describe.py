@@ -40,7 +40,7 @@ quality:
 
 What earlier runs were like comes from their manifests: the live runs of the last seven dates (`quality.runs`) before
 this one that read the same places. Without any, checks that compare with them say nothing. Keys and references of
-tables with more than a quarter of a million rows (`quality.sample_rows`) are looked at in whole queries or pages, drawn
+tables with more than a hundred thousand rows (`quality.sample_rows`) are looked at in whole queries or pages, drawn
 by their hash until they are about as many rows; these rows come to the driver.
 
 ## Of single rows

@@ -24,7 +24,7 @@ class QualityBase(Section):
     """What all checks have in common."""
 
     sample_rows: int = Field(
-        250_000,
+        100_000,
         gt=0,
         description="Rows of a table whose keys and references are looked at; of a longer one, whole queries and pages "
         "are drawn by their hash.",
