@@ -16,8 +16,8 @@ from pipelines.quality.data_docs import pages
 from pipelines.quality.figures import asked_days, distinct, figures, riders
 from pipelines.quality.history import past
 from pipelines.quality.outcomes import outcomes
-from pipelines.quality.registry import Facts
-from pipelines.quality.relations import SLACK, drawn_by_query, relations
+from pipelines.quality.registry import Facts, percent
+from pipelines.quality.relations import LOOKED_AT, SLACK, drawn_by_query, relations
 from pipelines.quality.results import Result, refusal, result_of, summary
 from pipelines.quality.suite import Suites, Validated, usable
 from pipelines.read import Input
@@ -118,8 +118,11 @@ class Inspection:
         for name, check in checks().items():
             settings = self.config.quality.of(name)
             if settings.severity != "ignore":
-                found = check.run(facts, settings.threshold)
-                self.results += [result_of(check, finding, settings.severity) for finding in found]
+                for finding in check.run(facts, settings.threshold):
+                    part = tables[finding.table].get(LOOKED_AT) if check.drawn else None
+                    of_part = "" if part is None else f", in {percent(part)} of the rows, drawn at random"
+                    told = replace(finding, observed=finding.observed + of_part)
+                    self.results.append(result_of(check, told, settings.severity))
 
     def facts(self) -> dict[str, Any]:
         """What the manifest keeps."""

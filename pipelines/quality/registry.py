@@ -70,6 +70,7 @@ class Check:
     measures: str
     advice: str
     run: Function
+    drawn: bool = False
 
     @property
     def reason(self) -> str:
@@ -80,13 +81,16 @@ CHECKS: dict[str, Check] = {}
 
 
 def check(
-    *, tables: str, severity: Severity, threshold: float, measures: str, advice: str
+    *, tables: str, severity: Severity, threshold: float, measures: str, advice: str, drawn: bool = False
 ) -> Callable[[Function], Function]:
-    """Register the decorated function under its own name; its docstring is the reason for it."""
+    """Register the decorated function under its own name; its docstring is the reason for it.
+
+    What it says is of `drawn` rows where tables are long: it looks at keys and references.
+    """
 
     def register(function: Function) -> Function:
         name = function.__name__
-        CHECKS[name] = Check(name, tables, severity, threshold, measures, advice, function)
+        CHECKS[name] = Check(name, tables, severity, threshold, measures, advice, function, drawn)
         return function
 
     return register

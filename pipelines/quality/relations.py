@@ -28,6 +28,7 @@ _ONE_PER_PAGE = ("query_id", "user_id", "system")
 _OF_QUERIES = ("query_id", "doc_id", "rank")  # and the system, by which rows are counted anyway
 _OF_PAGES = ("serp_id", "doc_id", "position", *_ONE_PER_PAGE)
 _BUCKETS = 1 << 20
+LOOKED_AT = "looked_at"  # the part of the rows, where it is not the whole
 SLACK = 2  # times the rows that a look should draw: a page or query may be far longer than the others
 
 Tables = Mapping[str, Table]
@@ -75,11 +76,16 @@ def relations(
     for name in ALONE.keys() & inputs.keys():
         alone = _looked(tables, _drawn({name: inputs[name]}, ALONE[name], counts, most), tables[name].key, most)
         found.setdefault(name, {}).update(_keys(alone, tables[name]))
+    for group in (BY_QUERY, BY_PAGE, *((name,) for name in ALONE)):
+        part = _part({name: counts[name] for name in group if name in found}, most)
+        for name in group:
+            if name in found and part < found[name].get(LOOKED_AT, 1):
+                found[name][LOOKED_AT] = part
     return found
 
 
 def _part(counts: Mapping[str, int], most: int) -> float:
-    return most / max(1, *counts.values())
+    return most / max((1, *counts.values()))
 
 
 def _small(unit: str, part: float) -> Column:

@@ -299,6 +299,8 @@ def test_of_long_tables_whole_queries_are_drawn(spark: SparkSession) -> None:
     keyed, repeated = known["rankings"]["keyed"], known["rankings"]["repeated"]
     assert 0 < keyed < 384 and keyed % 16 == 0  # two systems, four documents, each twice
     assert repeated == keyed / 2
+    told = next(of.observed for of in inspection.results if (of.table, of.check) == ("rankings", "unique_key"))
+    assert told == f"{repeated} of {keyed} rows repeat a key (50 %), in 25 % of the rows, drawn at random"
     assert ("rankings", "rankings_without_query") not in failing(inspection.results)
 
 

@@ -13,6 +13,7 @@ from pipelines.quality.registry import Facts, Finding, at_most, check
     threshold=0.05,
     measures="largest share of events on a page by someone whom it was not shown to",
     advice="compare user_id of both tables: two kinds of names for people, or a join that mixed them",
+    drawn=True,
 )
 def events_of_strangers(facts: Facts, threshold: float) -> Iterator[Finding]:
     """Carts and purchases find their page by the person, and people are counted; neither works across two names."""

@@ -14,6 +14,7 @@ from pipelines.quality.registry import Facts, Finding, at_most, check
     measures="largest share of events on a page that did not show their document",
     advice="compare serp_id and doc_id of both tables: other days, another spelling, or a join that lost rows; such "
     "events cannot count and go to quarantine",
+    drawn=True,
 )
 def events_without_impression(facts: Facts, threshold: float) -> Iterator[Finding]:
     """Clicks that find no impression are lost, and documents lose their labels with them."""

@@ -13,6 +13,7 @@ from pipelines.quality.registry import Facts, Finding, at_most, check
     threshold=0.0,
     measures="largest share of rows with a name that has lost its encoding",
     advice="read the files in the encoding that they were written in (inputs.TABLE.options.encoding for CSV)",
+    drawn=True,
 )
 def garbled_text(facts: Facts, threshold: float) -> Iterator[Finding]:
     """A name that was read in the wrong encoding equals no other name, and its rows join with nothing."""

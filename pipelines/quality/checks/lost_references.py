@@ -22,6 +22,7 @@ REFERENCES = {
     threshold=0.05,
     measures="largest rise of the share of rows that find nothing in the other table, over the usual one",
     advice="compare the names of documents, pages and queries in both tables with those of the day before",
+    drawn=True,
 )
 def lost_references(facts: Facts, threshold: float) -> Iterator[Finding]:
     """Some references always lead nowhere; when more of them do than usual, one of the tables has changed."""

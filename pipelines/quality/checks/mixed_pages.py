@@ -13,6 +13,7 @@ from pipelines.quality.registry import Facts, Finding, at_most, check
     threshold=0.01,
     measures="largest share of pages whose rows name different queries, people or systems",
     advice="look for a serp_id that is used again, or a join that mixed the rows of pages",
+    drawn=True,
 )
 def mixed_pages(facts: Facts, threshold: float) -> Iterator[Finding]:
     """A page is one answer of one system to one search; where its rows disagree, some of them are wrong."""

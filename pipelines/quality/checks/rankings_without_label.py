@@ -13,6 +13,7 @@ from pipelines.quality.registry import Facts, Finding, at_most, check
     threshold=0.5,
     measures="largest share of lists whose query has no judgment",
     advice="compare query_id of both tables; queries without a judgment are left out of every mean",
+    drawn=True,
 )
 def rankings_without_label(facts: Facts, threshold: float) -> Iterator[Finding]:
     """Means over the few queries that happen to be judged speak for those few."""

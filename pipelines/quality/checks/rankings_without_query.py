@@ -13,6 +13,7 @@ from pipelines.quality.registry import Facts, Finding, at_most, check
     threshold=0.01,
     measures="largest share of lists whose query is not in queries",
     advice="compare query_id of both tables; a list without a query has weight 1 and belongs to no segment",
+    drawn=True,
 )
 def rankings_without_query(facts: Facts, threshold: float) -> Iterator[Finding]:
     """A list whose query is unknown has no segment and no traffic, and falls out of what is reported by them."""

@@ -15,6 +15,7 @@ FEWEST = 20  # lists of a system below which a repeated one says nothing
     threshold=0.5,
     measures="largest share of a system's queries that get the same documents",
     advice="look at the export of that system: a default list, a failed join or a constant query",
+    drawn=True,
 )
 def same_list(facts: Facts, threshold: float) -> Iterator[Finding]:
     """A system that gives every query the same list has not searched, and its numbers are those of a default."""

@@ -13,6 +13,7 @@ from pipelines.quality.registry import Facts, Finding, at_most, check
     threshold=0.1,
     measures="largest share of the ranked queries that a system has no list for",
     advice="look for an export that stopped early or a system under two names; compare what both systems answer",
+    drawn=True,
 )
 def unanswered_queries(facts: Facts, threshold: float) -> Iterator[Finding]:
     """A mean over the queries that a system happens to answer is no measure beside that of one that answers all."""

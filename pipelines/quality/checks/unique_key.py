@@ -13,6 +13,7 @@ from pipelines.quality.registry import Facts, Finding, at_most, check
     threshold=0.0,
     measures="largest share of rows that repeat the key of another one",
     advice="look for a file that was loaded twice, or a join that multiplies rows",
+    drawn=True,
 )
 def unique_key(facts: Facts, threshold: float) -> Iterator[Finding]:
     """A row that stands twice counts twice, or one of two that disagree wins by chance."""
