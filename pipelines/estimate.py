@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pipelines.config import Config
 from udfs.registry import Spec
 from udfs.statistics.finish import ESTIMATES_DDL, finish
-from udfs.statistics.frame import QUERY, UNIT
+from udfs.statistics.frame import NUMBERS, QUERY, UNIT
 from udfs.statistics.partial import PARTIALS_DDL, merge_partials, partial_sums
 from udfs.statistics.plan import Plan
 from udfs.worker import settled
@@ -61,7 +61,7 @@ def estimate(query_metrics: DataFrame, *, plan: Plan, cluster: str | None = None
     keys = [query.alias(QUERY)]
     if cluster:  # a query without a value of it is a cluster of its own: xxhash64 of null would put all in one
         keys.append(F.when(F.col(cluster).isNull(), query).otherwise(F.xxhash64(cluster)).alias(UNIT))
-    rows = query_metrics.select(*keys, "system", "weight", *plan.columns, *plan.numbers)
+    rows = query_metrics.select(*keys, "system", "weight", *plan.columns, F.array(*plan.numbers).alias(NUMBERS))
     whole = cluster is not None or scattered
     if whole:
         rows = rows.repartition(UNIT if cluster else QUERY)

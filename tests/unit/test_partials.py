@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from udfs.statistics.finish import finish
-from udfs.statistics.frame import QUERY, UNIT
+from udfs.statistics.frame import NUMBERS, QUERY, UNIT
 from udfs.statistics.partial import merge_partials, partial_sums
 from udfs.statistics.plan import Plan
 from udfs.statistics.resample import poisson_weights, signs
@@ -50,6 +50,7 @@ def table(n: int = 60) -> pd.DataFrame:
 def run(parts: Sequence[pd.DataFrame], plan: Plan) -> pd.DataFrame:
     def batches(rows: pd.DataFrame) -> list[Any]:
         named = rows.rename(columns={"query": QUERY, "unit": UNIT})
+        named[NUMBERS] = named[list(plan.numbers)].to_numpy(dtype=float).tolist()
         return list(pa.Table.from_pandas(named, preserve_index=False).to_batches(max_chunksize=17))
 
     partials = [p for part in parts for p in partial_sums(plan, whole=plan.clustered)(batches(part))]

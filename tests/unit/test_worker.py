@@ -1,10 +1,16 @@
-"""A worker that has settled forgets archives and keeps modules, and still imports and collects garbage as before."""
+"""A worker that has settled forgets archives and keeps modules; one that reads ahead gets the same, in order."""
 
 import gc
 import subprocess
 import sys
+import threading
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
+
+from udfs.worker import ahead
 
 SCRIPT = """
 import gc, sys, weakref, zipimport
@@ -48,3 +54,39 @@ def test_a_settled_worker_forgets_archives_and_keeps_modules(tmp_path: Path) -> 
     done = subprocess.run([sys.executable, "-c", SCRIPT, str(archive)], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("one two\n", "")
     assert gc.get_freeze_count() == before
+
+
+def test_what_is_read_ahead_comes_in_order_and_is_bounded() -> None:
+    read: list[int] = []
+
+    def source() -> Iterator[int]:
+        for number in range(100):
+            read.append(number)
+            yield number
+
+    got = []
+    for number in ahead(source(), most=3):
+        got.append(number)
+        assert len(read) <= len(got) + 3 + 1  # those that wait, and the one that waits to be let in
+    assert got == list(range(100))
+
+
+def test_an_error_while_reading_ahead_comes_after_what_was_read_before() -> None:
+    def source() -> Iterator[int]:
+        yield 1
+        raise OSError("cut off")
+
+    batches = ahead(source())
+    assert next(batches) == 1
+    with pytest.raises(OSError, match="cut off"):
+        next(batches)
+
+
+def test_whoever_stops_early_leaves_no_reader_behind() -> None:
+    before = threading.active_count()
+    batches = ahead(iter(range(1000)), most=2)
+    assert next(batches) == 0
+    batches.close()  # type: ignore[attr-defined]
+    for thread in set(threading.enumerate()) - {threading.main_thread()}:
+        thread.join(timeout=10)
+    assert threading.active_count() <= before

@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from udfs.ragged import Bools, Floats, Ints
-from udfs.registry import POOL
 from udfs.statistics.plan import BETWEEN, EVERYTHING, NO_VALUE, Plan
 from udfs.statistics.resample import Hashes
 
-# 64-bit hashes of the query, and of what is independent of the others; no segment begins with an underscore.
-QUERY, UNIT = "_query", "_unit"
+# 64-bit hashes of the query, and of what is independent of the others, and the numbers of the plan as one list: a
+# list goes to Python faster than columns do, and many of them are a matrix. No segment begins with an underscore.
+QUERY, UNIT, NUMBERS = "_query", "_unit", "_numbers"
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
     """Queries, those of a unit together; `at[s, q]` is the row of system s for query q, −1 where it has none."""
 
-    values: tuple[Floats, ...]  # per number of the plan, one of each row
+    values: Floats  # rows × numbers of the plan
     weight: Floats  # per query
     unit: Hashes  # per query
     at: Ints
@@ -44,10 +45,10 @@ class Frame:
             yield slice(start, stop)
             start = stop
 
-    def numbers(self, system: int, part: slice, columns: list[int]) -> Floats:
-        """The chosen numbers of one system for some queries; NaN where it has no row."""
+    def numbers(self, system: int, part: slice) -> Floats:
+        """The numbers of one system for some queries; NaN where it has no row."""
         rows = self.at[system, part]
-        found = np.stack([self.values[column][rows] for column in columns], axis=1)
+        found: Floats = self.values[rows]
         found[rows < 0] = np.nan
         return found
 
@@ -67,8 +68,8 @@ def frame_of(table: pa.Table, plan: Plan) -> Frame:
     columns = {name: _coded(table[name]) for name in plan.columns}
     cut = [_cells([columns[name] for name in names], order[starts]) for names in plan.cuts]
     return Frame(
-        tuple(_floats(table, name) for name in plan.numbers),
-        _floats(table, "weight")[order[starts]],
+        _matrix(table[NUMBERS], len(plan.numbers)),
+        table["weight"].to_numpy()[order[starts]],
         unit[starts],
         at,
         tuple(codes for codes, _ in cut),
@@ -79,23 +80,26 @@ def frame_of(table: pa.Table, plan: Plan) -> Frame:
 def _together(query: Hashes, unit: Hashes) -> Ints:
     """The rows in an order in which those of a unit, and in it of a query, stand together; as they come if they do."""
     if unit is query:
-        heads = query[np.concatenate(([True], query[1:] != query[:-1]))]
-        if len(np.unique(heads)) == len(heads):
+        heads = np.sort(query[_changes(query)])
+        if (heads[1:] != heads[:-1]).all():
             return np.arange(len(query))
     return np.lexsort((query, unit))
 
 
-def pool_columns(plan: Plan) -> list[int]:
-    """Per metric, where its pooled denominator stands among the numbers; −1 where it has none."""
-    return [plan.numbers.index(key + POOL) if key in plan.pooled else -1 for key in plan.metrics]
-
-
 def paired(table: pa.Table, plan: Plan) -> Bools:
     """Which rows belong to a query for which every system is here: nothing elsewhere concerns them."""
-    query = _numbers(table, QUERY)
+    query, needed = _numbers(table, QUERY), len(plan.systems)
+    lengths = np.diff(np.flatnonzero(_changes(query)), append=len(query))
+    if (lengths >= needed).all():  # mostly they follow each other, and need not be sought
+        return np.ones(len(query), dtype=np.bool_)
     _, inverse, counts = np.unique(query, return_inverse=True, return_counts=True)
-    complete: Bools = counts[inverse] >= len(plan.systems)
+    complete: Bools = counts[inverse] >= needed
     return complete
+
+
+def _changes(values: npt.NDArray[Any]) -> Bools:
+    """Where a value differs from the one before, as the first does."""
+    return np.concatenate(([True], values[1:] != values[:-1]))
 
 
 def _cells(columns: list[tuple[Ints, list[str]]], rows: Ints) -> tuple[Ints, list[str]]:
@@ -130,6 +134,7 @@ def _numbers(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
     return numbers
 
 
-def _floats(table: pa.Table, name: str) -> Floats:
-    floats: Floats = table[name].to_numpy().astype(np.float64, copy=False)  # null becomes NaN
-    return floats
+def _matrix(lists: pa.ChunkedArray, width: int) -> Floats:
+    """Lists of the same length one below the other; null becomes NaN."""
+    numbers = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in lists.chunks]
+    return np.concatenate(numbers).astype(np.float64, copy=False).reshape(-1, width)

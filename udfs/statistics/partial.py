@@ -16,10 +16,12 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from udfs.ragged import Bools, Floats, Ints
+from udfs.registry import POOL
 from udfs.statistics.features import OF_PAIR, OF_SYSTEM, Columns, pair_base, spelled_out, summands, system_base
-from udfs.statistics.frame import QUERY, Frame, frame_of, paired, pool_columns
+from udfs.statistics.frame import QUERY, Frame, frame_of, paired
 from udfs.statistics.plan import RETRIEVED, Plan
 from udfs.statistics.resample import Hashes, poisson_weights, signs
+from udfs.worker import ahead
 
 Batches = Iterable[pa.RecordBatch]
 Key = tuple[int, int, str]  # subject (systems, then pairs), cut, value
@@ -31,19 +33,17 @@ PARTIALS = pa.schema(
         ("subject", pa.int32()),
         ("cut", pa.int32()),
         ("value", pa.string()),
-        ("sums", pa.list_(pa.float64())),  # metrics × sums, flat; empty but in the first row of a key
-        ("draws", pa.list_(pa.float64())),  # metrics × replicates, one kind of draw after the other, flat; or a piece
+        ("sums", pa.binary()),  # metrics × sums as they lie in memory; empty but in the first row of a key
+        ("draws", pa.binary()),  # metrics × replicates, one kind of draw after the other; or a piece
         ("at", pa.int32()),  # where the piece begins
         ("rest", pa.binary()),  # rows whose query is not complete here, as an Arrow stream
     ]
 )
-PARTIALS_DDL = (
-    "route bigint, subject int, cut int, value string, sums array<double>, draws array<double>, at int, rest binary"
-)
+PARTIALS_DDL = "route bigint, subject int, cut int, value string, sums binary, draws binary, at int, rest binary"
 # Batches are bounded by their number of rows, so that no row may be large: numbers, and rows, in one of them.
 _PIECE = 8192
 _ROWS_PER_REST = 128
-_ROWS_PER_PIECE = 1 << 16
+_ROWS_PER_PIECE = 1 << 17
 _QUERIES_PER_CHUNK = 2048  # keeps the columns of a chunk near the processor
 _ROUTES = 64
 _ROWS_PER_BATCH = 64
@@ -85,7 +85,7 @@ def partial_sums(plan: Plan, *, whole: bool) -> Callable[[Batches], Batches]:
     def run(batches: Batches) -> Batches:
         totals: Totals = {}
         apart: list[pa.Table] = []  # rows of queries that a piece did not have whole
-        for table in _pieces(batches, None if whole else _ROWS_PER_PIECE):
+        for table in _pieces(ahead(batches), None if whole else _ROWS_PER_PIECE):
             here, elsewhere = (table, None) if whole or not plan.pairs else _split(table, plan)
             if elsewhere is not None:
                 apart.append(elsewhere)
@@ -140,14 +140,11 @@ def collect(batches: Batches) -> tuple[Totals, list[pa.Table]]:
     pieces: dict[tuple[Key, int], Sums] = {}
     rest: list[pa.Table] = []
     for batch in batches:
-        for row in range(batch.num_rows):
-            blob = batch["rest"][row]
-            if blob.is_valid:
-                rest.append(pa.ipc.open_stream(blob.as_buffer()).read_all())
-                continue
-            key = (batch["subject"][row].as_py(), batch["cut"][row].as_py(), batch["value"][row].as_py())
-            sums, draws = (batch[name][row].values.to_numpy() for name in ("sums", "draws"))
-            _into(pieces, (key, batch["at"][row].as_py()), Sums(sums, draws))
+        rest += [pa.ipc.open_stream(blob).read_all() for blob in batch["rest"].drop_null().to_pylist()]
+        of_keys = batch.filter(batch["rest"].is_null()).to_pydict()
+        keys = zip(of_keys["subject"], of_keys["cut"], of_keys["value"], strict=True)
+        for key, at, sums, draws in zip(keys, of_keys["at"], of_keys["sums"], of_keys["draws"], strict=True):
+            _into(pieces, (key, at), Sums(np.frombuffer(sums), np.frombuffer(draws)))
     return _whole(pieces), rest
 
 
@@ -170,7 +167,7 @@ def summed(frame: Frame, plan: Plan, totals: Totals) -> Totals:
             _into(running, place, sums)
     for (subject, cut, layout), whole in running.items():
         wanted = OF_SYSTEM if subject < len(plan.systems) else OF_PAIR
-        sums_of = _spelled(whole.sums, layout, wanted, len(plan.metrics))
+        sums_of = _spelled(whole.sums, layout, wanted, plan)
         for at, value in enumerate(frame.cells[cut]):
             _into(totals, (subject, cut, value), Sums(sums_of[at], whole.draws[at]))
     return totals
@@ -180,12 +177,15 @@ def _by_query(frame: Frame, part: slice, plan: Plan, scratch: Scratch) -> Iterat
     """The sums of some queries by cell, where every query is a unit: all cuts in one go."""
     bases, draws = _bases(frame, part, plan), _draws(frame.unit[part], plan)
     codes, cells = [codes[part] for codes in frame.codes], [len(names) for names in frame.cells]
-    member, borders = _membership(codes, cells), np.cumsum(cells)[:-1]
+    cut_once = len(codes) > 1  # then the sums of everything are those of the cells of one cut
+    member = _membership(codes[cut_once:], cells[cut_once:])
+    borders = np.cumsum(cells[cut_once:])[:-1]
     replicated = [_replicated(cell, size, bases, draws, plan) for cell, size in zip(codes, cells, strict=True)]
     for subject, base in enumerate(bases):
         layout, stacked = _side_by_side(summands(base, clustered=False), scratch)
-        for cut, sums in enumerate(np.split(member @ stacked, borders)):
-            yield (subject, cut, layout), Sums(sums, replicated[cut][subject])
+        sums = np.split(member @ stacked, borders)
+        for cut, of_cut in enumerate([sums[0].sum(axis=0, keepdims=True), *sums] if cut_once else sums):
+            yield (subject, cut, layout), Sums(of_cut, replicated[cut][subject])
 
 
 def _by_unit(frame: Frame, part: slice, plan: Plan, scratch: Scratch) -> Iterator[tuple[Place, Sums]]:
@@ -209,35 +209,32 @@ def _into(totals: dict[K, Sums], key: K, found: Sums) -> None:
 
 def _bases(frame: Frame, part: slice, plan: Plan) -> list[Columns]:
     """What is summed, query by query: first for each system, then for each pair."""
-    every = list(range(len(plan.metrics)))
-    pools = pool_columns(plan)
-    with_pool = [at for at in every if pools[at] >= 0]
-    values = [frame.numbers(system, part, every) for system in range(len(plan.systems))]
-    kept, lacking = zip(*[_judged(frame, part, system, plan) for system in range(len(plan.systems))], strict=True)
+    metrics, pools = slice(len(plan.metrics)), [plan.numbers.index(plan.metrics[at] + POOL) for at in plan.with_pool]
+    numbers = [frame.numbers(system, part) for system in range(len(plan.systems))]
+    values = [np.ascontiguousarray(mine[:, metrics]) for mine in numbers]
+    kept, lacking = zip(*[_judged(mine, plan) for mine in numbers], strict=True)
     weight = frame.weight[part]
     bases = []
-    for system, mine in enumerate(values):
-        pool = np.full_like(mine, np.nan) if with_pool else None
-        if pool is not None:
-            pool[:, with_pool] = frame.numbers(system, part, [pools[at] for at in with_pool])
+    for system, mine in enumerate(numbers):
         there = (frame.at[system, part] >= 0).astype(np.float64)
-        bases.append(system_base(np.where(kept[system], mine, np.nan), there, weight, pool))
+        bases.append(system_base(values[system], kept[system], there, weight, mine[:, pools], plan.with_pool))
     for pair in plan.pairs:
         b, c = (plan.systems.index(name) for name in pair)
-        bases.append(pair_base(values[b], values[c], weight, kept[b] & kept[c], lacking[b] | lacking[c]))
+        both, either = kept[b] & kept[c], lacking[b] | lacking[c]
+        bases.append(pair_base(values[b], values[c], weight, both, either, flipped=plan.randomisation > 0))
     return bases
 
 
-def _judged(frame: Frame, part: slice, system: int, plan: Plan) -> tuple[Bools, Bools]:
+def _judged(numbers: Floats, plan: Plan) -> tuple[Bools, Bools]:
     """Per query and metric, whether enough of the system's list is judged, and whether too little is.
 
     An empty list has nothing unjudged: that a system found nothing is known, and counts.
     """
-    kept = np.ones((part.stop - part.start, len(plan.metrics)), dtype=bool)
+    kept = np.ones((len(numbers), len(plan.metrics) if any(plan.judged) else 1), dtype=bool)
     lacking = np.zeros_like(kept)
     for metric, name in enumerate(plan.judged):
         if name is not None:
-            share, length = frame.numbers(system, part, [plan.numbers.index(n) for n in (name, RETRIEVED)]).T
+            share, length = (numbers[:, plan.numbers.index(n)] for n in (name, RETRIEVED))
             share = np.where(length == 0, 1.0, share)
             kept[:, metric], lacking[:, metric] = share >= plan.min_judged, share < plan.min_judged
     return kept, lacking
@@ -270,12 +267,11 @@ def _merged(
     return cell[starts], merged, [drawn[order[starts]] for drawn in draws]
 
 
-def _spelled(by_cell: Floats, layout: Layout, wanted: tuple[str, ...], metrics: int) -> Floats:
+def _spelled(by_cell: Floats, layout: Layout, wanted: tuple[str, ...], plan: Plan) -> Floats:
     """Cells × (metrics × wanted), flat; what was left out or stood once for all metrics is filled in."""
     borders = np.cumsum([width for _, width in layout])[:-1]
     sums = dict(zip([name for name, _ in layout], np.split(by_cell, borders, axis=1), strict=True))
-    shape = (len(by_cell), metrics)
-    every = [np.broadcast_to(spelled_out(name, sums, shape), shape) for name in wanted]
+    every = [spelled_out(name, sums, len(plan.metrics), plan.with_pool) for name in wanted]
     return np.stack(every, axis=2).reshape(len(by_cell), -1)
 
 
@@ -318,17 +314,12 @@ def emit(totals: Totals) -> Batches:
             pa.array(subject, pa.int32()),
             pa.array(cut, pa.int32()),
             pa.array(value, pa.string()),
-            _lists([totals[key].sums if at == 0 else np.zeros(0) for key, at in some]),
-            _lists([totals[key].draws[at : at + _PIECE] for key, at in some]),
+            pa.array([totals[key].sums.tobytes() if at == 0 else b"" for key, at in some], pa.binary()),
+            pa.array([totals[key].draws[at : at + _PIECE].tobytes() for key, at in some], pa.binary()),
             pa.array([at for _, at in some], pa.int32()),
             pa.nulls(len(some), pa.binary()),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=PARTIALS)
-
-
-def _lists(arrays: list[Floats]) -> pa.ListArray:
-    offsets = np.concatenate(([0], np.cumsum([len(values) for values in arrays]))).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.concatenate(arrays)))
 
 
 def _route(cut: int, value: str) -> int:

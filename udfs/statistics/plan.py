@@ -32,6 +32,11 @@ class Plan:
     seed: int = 0
 
     @property
+    def with_pool(self) -> list[int]:
+        """The places of the pooled ones among the metrics."""
+        return [at for at, key in enumerate(self.metrics) if key in self.pooled]
+
+    @property
     def cuts(self) -> tuple[tuple[str, ...], ...]:
         """Every way to cut the queries; the first is not to cut them."""
         return ((), *self.segments)

@@ -72,6 +72,8 @@ def bootstrap_p(observed: Floats, replicates: Floats) -> Floats:
 
 def _draws(units: Hashes, words: int, seed: int) -> Hashes:
     """`words` random 64-bit words per unit: SplitMix64 of the unit's hash, counted on by the golden ratio."""
+    if not words:
+        return np.empty((len(units), 0), dtype=np.uint64)
     start = _mixed(units ^ np.uint64(_scalar_mixed(seed % _WORD)))
     steps = np.array([(step + 1) * _GOLDEN % _WORD for step in range(words)], dtype=np.uint64)
     return _mixed(start[:, None] + steps)
