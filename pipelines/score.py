@@ -24,7 +24,8 @@ from udfs.registry import POOL, Spec
 from udfs.worker import settled
 
 ROWS_PER_PARTITION = 2_000_000  # what a Python worker holds at once, in about 0.7 GB
-ROWS_WORTH_A_TASK = 100_000  # fewer take less time than their task takes to begin
+ROWS_PER_TASK = 400_000  # what a task should have where all cores have one: each takes a while to begin
+ROWS_WORTH_A_TASK = 100_000  # fewer are not worth one, even where a core has nothing else to do
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,11 @@ def _met(together: DataFrame, rows: int) -> DataFrame:
     """
     if not rows:
         return together.repartition("query_id")
-    usual = int(together.sparkSession.conf.get("spark.sql.shuffle.partitions") or 0)
-    partitions = max(min(ceil(rows / ROWS_WORTH_A_TASK), usual), ceil(rows / ROWS_PER_PARTITION))
-    return together.repartition(partitions, "query_id")
+    spark = together.sparkSession
+    usual = int(spark.conf.get("spark.sql.shuffle.partitions") or 0)
+    busy = min(spark.sparkContext.defaultParallelism, ceil(rows / ROWS_WORTH_A_TASK))
+    enough = min(max(ceil(rows / ROWS_PER_TASK), busy), usual)
+    return together.repartition(max(enough, ceil(rows / ROWS_PER_PARTITION)), "query_id")
 
 
 def _ranked(rankings: DataFrame, documents: DataFrame | None, systems: Sequence[str]) -> DataFrame:

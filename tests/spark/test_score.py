@@ -153,3 +153,23 @@ def test_means_by_segment_leave_out_and_count_what_is_undefined(spark: SparkSess
         ("device", "ios"): (0.5, 0.75, 2, 1),
         ("device", "(none)"): (1.0, 1.0, 1, 0),
     }
+
+
+@pytest.mark.parametrize(
+    ("rows", "partitions"),
+    [(1_000, 1), (150_000, 2), (1_000_000, 3), (1_550_000, 4), (40_000_000, 20)],
+)
+def test_a_task_has_rows_enough_to_be_worth_it_and_no_more_than_a_worker_can_hold(
+    spark: SparkSession, rows: int, partitions: int
+) -> None:
+    usual = spark.conf.get("spark.sql.shuffle.partitions") or ""
+    spark.conf.set("spark.sql.shuffle.partitions", "16")
+    try:
+        rankings = spark.createDataFrame([("a", "q", "d", 1, None)], RANKINGS.struct())
+        labels = spark.createDataFrame(LABELS, JUDGMENTS.struct())
+        table = score(
+            rankings, Evidence(labels), systems=["a"], segments=[], specs=SPECS, conventions=Conventions(), rows=rows
+        )
+        assert table.rdd.getNumPartitions() == partitions
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", usual)
