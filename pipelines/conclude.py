@@ -21,7 +21,6 @@ from pipelines.rescore import Scorer
 from pipelines.segments import bounded, with_bands
 from pipelines.sensitivity import RULE, beside_the_rule, estimate_otherwise, ways_of
 from schemas.outputs import SENSITIVITY
-from udfs.conventions import Conventions
 from udfs.registry import Spec
 from udfs.statistics.plan import Plan
 
@@ -38,18 +37,14 @@ class Conclusions:
 class Scored:
     """What was scored, and what it was scored from.
 
-    `rescore` scores the same lists again, for where labels or conventions are uncertain, and `redraw` draws such
-    labels; `beside` holds averages that do not come from the query metrics; `goal` labels by the goal alone; `days` are
-    those of the labels.
+    `scorer` made the query metrics and can score the same lists again, for where labels or conventions are uncertain;
+    `redraw` draws such labels; `beside` holds averages that do not come from the query metrics; `goal` labels by the
+    goal alone; `days` are those of the labels.
     """
 
     query_metrics: DataFrame
-    rankings: DataFrame
     labels: DataFrame
-    systems: tuple[str, ...]
-    specs: Sequence[Spec]
-    conventions: Conventions
-    rescore: Scorer
+    scorer: Scorer
     redraw: Callable[[int], DataFrame]
     beside: DataFrame | None = None
     goal: DataFrame | None = None
@@ -58,13 +53,13 @@ class Scored:
 
 def conclude(attempt: Attempt, scored: Scored, config: Config) -> Conclusions:
     """Estimate everything in one pass over the query metrics, and publish what follows from it."""
-    plan = plan_of(config, scored.systems, scored.specs)
+    plan = plan_of(config, scored.scorer.systems, scored.scorer.specs)
     estimates = attempt.hold(_estimates(scored, plan, config))
     averages = aggregate(estimates)
     everything = averages if scored.beside is None else averages.unionByName(scored.beside)
     attempt.write("segment_metrics", everything.coalesce(1))
     gated = gate_rows(estimates, config)
-    verdicts = judge(gated, config, scored.systems, behaviour=config.behaviour)
+    verdicts = judge(gated, config, scored.scorer.systems, behaviour=config.behaviour)
     if not plan.pairs:
         return Conclusions(tuple(verdicts), ())
     compared = compare(
@@ -104,7 +99,7 @@ def _estimates(scored: Scored, plan: Plan, config: Config) -> DataFrame:
     estimates = estimate(cut, plan=plan, cluster=how.cluster)
     if not how.label_draws or not plan.pairs:
         return estimates
-    return with_label_errors(estimates, cut, scored.redraw, scored.rescore, plan=plan, draws=how.label_draws)
+    return with_label_errors(estimates, cut, scored.redraw, scored.scorer, plan=plan, draws=how.label_draws)
 
 
 def _by_goal(scored: Scored, plan: Plan, config: Config) -> tuple[dict[str, object], ...]:
@@ -112,7 +107,7 @@ def _by_goal(scored: Scored, plan: Plan, config: Config) -> tuple[dict[str, obje
     if scored.goal is None:
         return ()
     whole = replace(plan, segments=(), bootstrap=0, percentiles=False, randomisation=0)
-    estimates = estimate(scored.rescore(scored.goal), plan=whole, cluster=config.statistics.cluster)
+    estimates = estimate(scored.scorer(scored.goal), plan=whole, cluster=config.statistics.cluster)
     return _rows(estimates.where(F.col("baseline").isNotNull()))
 
 
@@ -120,13 +115,13 @@ def _sensitivity(
     attempt: Attempt, scored: Scored, config: Config, comparisons: Sequence[Row], gated: Sequence[Row]
 ) -> tuple[Row, ...]:
     """The headline comparisons by other ways to count unjudged documents, published beside the run's own."""
-    if scored.conventions.unjudged != RULE or not config.compare.sensitivity:
+    if scored.scorer.conventions.unjudged != RULE or not config.compare.sensitivity:
         return ()
-    ways = ways_of(headline(config, scored.specs))
+    ways = ways_of(headline(config, scored.scorer.specs))
     if not ways:
         return ()
-    estimates = _rows(estimate_otherwise(scored.rescore, scored.labels, ways, config))
-    rows = beside_the_rule(ways, estimates, comparisons, gated, config, scored.systems)
+    estimates = _rows(estimate_otherwise(scored.scorer, scored.labels, ways, config))
+    rows = beside_the_rule(ways, estimates, comparisons, gated, config, scored.scorer.systems)
     table = scored.labels.sparkSession.createDataFrame([tuple(row.values()) for row in rows], SENSITIVITY.struct())
     return _rows(attempt.write("sensitivity", table.coalesce(1)))
 
@@ -134,11 +129,13 @@ def _sensitivity(
 def _movers(attempt: Attempt, scored: Scored, plan: Plan, config: Config) -> DataFrame | None:
     if not config.compare.movers:
         return None
-    specs = headline(config, scored.specs)
+    specs = headline(config, scored.scorer.specs)
     keys = [spec.key for spec in specs]
     largest = changes(scored.query_metrics, plan=plan, keys=keys, most=config.compare.movers)
     changed = attempt.hold(largest.coalesce(1))
-    moved = with_moves(changed, scored.rankings, scored.labels, specs=specs, conventions=scored.conventions)
+    moved = with_moves(
+        changed, scored.scorer.rankings, scored.labels, specs=specs, conventions=scored.scorer.conventions
+    )
     return attempt.write("query_changes", moved.coalesce(1))
 
 

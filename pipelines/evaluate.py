@@ -80,12 +80,8 @@ def evaluate(spark: SparkSession, config: Config, date: dt.date, *, force: bool 
         with stages.stage("conclude"):
             scored = Scored(
                 query_metrics,
-                rankings,
                 proof.labels,
-                systems=checked.systems,
-                specs=of_lists(config),
-                conventions=conventions,
-                rescore=rescore,
+                rescore,
                 redraw=redrawer(proof.labels, None if made is None else made.labels, config, conventions.max_grade),
                 beside=of_systems(rankings, checked, config, conventions),
                 goal=goal_labels(made, config),
