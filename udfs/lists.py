@@ -9,6 +9,7 @@ import numpy as np
 from udfs.block import Array, Block
 from udfs.match import keys
 from udfs.ragged import Bools, Floats, Ints, Ragged
+from udfs.slots import Slots
 
 
 def assemble(
@@ -38,14 +39,15 @@ def assemble(
 
 def _repeated(lists: Ragged, doc: Ints) -> Bools:
     """Per row, whether the document stands in the same list at an earlier row."""
-    # One sort of (list, document) mixed into 64 bits clears nearly every row; the exact test is for the others.
-    key = keys(lists.owner, lists.size, doc)
-    ordered = np.sort(key)
-    shared = ordered[1:][ordered[1:] == ordered[:-1]]
-    again = np.zeros(lists.rows, dtype=np.bool_)
-    if not len(shared):
+    # (list, document) mixed into 64 bits clears nearly every row; the exact test is for the others.
+    first = Slots(keys(lists.owner, lists.size, doc)).firsts()
+    again: Bools = first != np.arange(lists.rows)
+    if not again.any():
         return again
-    rows = np.flatnonzero(np.isin(key, shared))
+    shared = again.copy()
+    shared[first[again]] = True
+    rows = np.flatnonzero(shared)
+    again[:] = False
     order = rows[np.lexsort((rows, doc[rows], lists.owner[rows]))]
     same = (doc[order][1:] == doc[order][:-1]) & (lists.owner[order][1:] == lists.owner[order][:-1])
     again[order[1:][same]] = True

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from udfs.ragged import Bools, Floats, Ints, Ragged
+from udfs.slots import Keys, Slots
 
 MIX = np.uint64(0x9E3779B97F4A7C15)
-Keys = npt.NDArray[np.uint64]
 
 
 def match(lists: Ragged, doc: Ints, labelled: Ragged, label_doc: Ints, label: Floats) -> Floats:
@@ -17,23 +16,17 @@ def match(lists: Ragged, doc: Ints, labelled: Ragged, label_doc: Ints, label: Fl
     List g is matched with labels g. `label_doc` must not repeat within a list (see `best_labels`).
     """
     key, label_key = keys(lists.owner, lists.size, doc), keys(labelled.owner, labelled.size, label_doc)
-    if (label_key[1:] < label_key[:-1]).any():  # labels that come from `best_labels` are in order
-        order = np.argsort(label_key)
-        label_key, label_doc, label, owner = label_key[order], label_doc[order], label[order], labelled.owner[order]
-    else:
-        owner = labelled.owner
-    if (label_key[1:] == label_key[:-1]).any():  # two documents share a key: spell keys out
-        both = np.concatenate((np.stack((lists.owner, doc)), np.stack((owner, label_doc))), axis=1)
+    slots = Slots(label_key)
+    if (slots.firsts() != np.arange(labelled.rows)).any():  # two documents share a key: spell keys out
+        both = np.concatenate((np.stack((lists.owner, doc)), np.stack((labelled.owner, label_doc))), axis=1)
         code = np.unique(both, axis=1, return_inverse=True)[1].ravel().astype(np.uint64)
-        key, label_key = code[: lists.rows], code[lists.rows :]
-        order = np.argsort(label_key)
-        label_key, label_doc, label, owner = label_key[order], label_doc[order], label[order], owner[order]
+        key, slots = code[: lists.rows], Slots(code[lists.rows :])
     grade = np.full(lists.rows, np.nan)
-    if not labelled.rows:
-        return grade
-    at = np.minimum(np.searchsorted(label_key, key), labelled.rows - 1)
-    same = (label_doc[at] == doc) & (owner[at] == lists.owner)
-    grade[same] = label[at[same]]
+    at = slots.find(key)
+    known = np.flatnonzero(at >= 0)
+    at = at[known]
+    same = (label_doc[at] == doc[known]) & (labelled.owner[at] == lists.owner[known])
+    grade[known[same]] = label[at[same]]
     return grade
 
 
