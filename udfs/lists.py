@@ -40,14 +40,8 @@ def assemble(
 def _repeated(lists: Ragged, doc: Ints) -> Bools:
     """Per row, whether the document stands in the same list at an earlier row."""
     # (list, document) mixed into 64 bits clears nearly every row; the exact test is for the others.
-    first = Slots(keys(lists.owner, lists.size, doc)).firsts()
-    again: Bools = first != np.arange(lists.rows)
-    if not again.any():
-        return again
-    shared = again.copy()
-    shared[first[again]] = True
-    rows = np.flatnonzero(shared)
-    again[:] = False
+    again = np.zeros(lists.rows, dtype=np.bool_)
+    rows = Slots(keys(lists.owner, lists.size, doc)).repeated()
     order = rows[np.lexsort((rows, doc[rows], lists.owner[rows]))]
     same = (doc[order][1:] == doc[order][:-1]) & (lists.owner[order][1:] == lists.owner[order][:-1])
     again[order[1:][same]] = True

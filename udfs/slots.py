@@ -13,7 +13,7 @@ from udfs.ragged import Ints
 
 Keys = npt.NDArray[np.uint64]
 
-SLOTS_PER_KEY = 16
+SLOTS_PER_KEY = 4
 MOST_BITS = 24  # of a slot's number: a table of 64 MB, however many keys there are
 
 
@@ -28,18 +28,19 @@ class Slots:
         slot, place = self._slot(keys), np.arange(len(keys), dtype=np.int32)
         self._table[slot[::-1]] = place[::-1]  # of several in one slot the first stays
         self._first = self._table[slot]
-        shared = np.flatnonzero(self._first != place)
-        other = keys[self._first[shared]] != keys[shared]
-        self._apart = shared[other]  # keys that are not in the table, as another one has their slot
-        self._apart = self._apart[np.argsort(keys[self._apart], kind="stable")]
+        later = np.flatnonzero(self._first != place)
+        other = keys[self._first[later]] != keys[later]
+        self._again = later[~other]
+        apart = later[other]  # another key has their slot
+        self._apart = apart[np.argsort(keys[apart], kind="stable")]
 
-    def firsts(self) -> Ints:
-        """Per key, the place of the first that is equal."""
-        first = self._first.astype(np.int64)
+    def repeated(self) -> Ints:
+        """The places of all keys that stand there more than once."""
         keys = self.keys[self._apart]
-        starts = np.concatenate(([True], keys[1:] != keys[:-1]))[: len(keys)]
-        first[self._apart] = self._apart[np.flatnonzero(starts)[np.cumsum(starts) - 1]]
-        return first
+        same = np.flatnonzero(keys[1:] == keys[:-1])
+        return np.unique(
+            np.concatenate((self._again, self._first[self._again], self._apart[same], self._apart[same + 1]))
+        )
 
     def find(self, wanted: Keys) -> Ints:
         """Per wanted key, the place of the first that is equal; −1 where there is none."""
