@@ -3,7 +3,7 @@
     python -m benchmarks.on_spark [queries …]
 
 All tools run in one process on one machine, so their ratios mean something where their seconds do not; those outside
-Spark take turns with Assay, other ways to use Spark follow in turns of their own. The best of three turns counts, since
+Spark take turns with Assay, other ways to use Spark follow in turns of their own. The best of five turns counts, since
 in the first ones a JVM still compiles; a tool that takes a minute or more gets one.
 """
 
@@ -36,7 +36,7 @@ LABELS = 10
 FOLDER = Path("build/bench")
 CUTS = (5, 10, 20)
 METRICS = [f"{name}@{k}" for name in ("ndcg", "precision", "recall", "map") for k in CUTS] + ["mrr", "rprec"]
-TURNS = 3
+TURNS = 5
 SHORT = 60  # seconds; a tool that takes more gets no other turn
 SLOW = 50_000  # beyond this many queries, what takes minutes for them is left out
 
