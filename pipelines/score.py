@@ -1,8 +1,8 @@
 """Score every system's lists against the labels, in one pass.
 
 All that is known of a query, its lists, labels, weight, segments and decisions, is brought together by one
-shuffle and handed to Python as it stands: no join, no sorting and no arrays in the JVM. Documents travel as
-64-bit hashes, which are only ever compared within one query.
+shuffle and handed to Python as it stands: no join, no sorting and no arrays in the JVM. What a row costs on that way
+hangs on its number of columns more than on what they hold, so there are five.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from schemas.outputs import QUERY_METRICS
 from schemas.table import Column as Declared
 from schemas.table import Table
-from udfs.arrow import DECIDED, Wanted, score_queries
+from udfs.arrow import DECIDED, DECISION, LABEL, QUERY, Wanted, score_queries
 from udfs.conventions import Conventions
 from udfs.registry import POOL, Spec
 from udfs.worker import settled
@@ -71,7 +71,9 @@ def score(
     documents = _described(evidence.documents) if "documents" in needs and evidence.documents is not None else None
     parts = [_ranked(rankings, documents, systems), _labelled(evidence.labels, documents)]
     if evidence.queries is not None:
-        parts.append(evidence.queries.select("query_id", F.col("weight").alias("value"), _line(segments)))
+        parts.append(
+            evidence.queries.select("query_id", _source(QUERY), _line(segments), F.col("weight").alias("value"))
+        )
     if "decisions" in needs and evidence.decisions is not None:
         parts.append(_decided(evidence.decisions, systems))
     together = reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
@@ -109,8 +111,7 @@ def _ranked(rankings: DataFrame, documents: DataFrame | None, systems: Sequence[
         rankings = rankings.join(documents, "doc_id", "left")
     return rankings.where(F.col("system").isin(*systems)).select(
         "query_id",
-        _number(systems),
-        F.xxhash64("doc_id").alias("doc"),
+        _place(systems).alias("source"),
         F.col("doc_id").alias("text"),
         "rank",
         F.col("score").alias("value"),
@@ -122,14 +123,22 @@ def _labelled(labels: DataFrame, documents: DataFrame | None) -> DataFrame:
     if documents is not None:
         labels = labels.join(documents, "doc_id", "left")
     return labels.select(
-        "query_id", F.xxhash64("doc_id").alias("doc"), F.col("grade").alias("value"), *_descriptions(documents)
+        "query_id",
+        _source(LABEL),
+        F.col("doc_id").alias("text"),
+        F.col("grade").alias("value"),
+        *_descriptions(documents),
     )
 
 
 def _decided(decisions: DataFrame, systems: Sequence[str]) -> DataFrame:
     """The decisions of the systems that were asked for."""
     asked = decisions.where(F.col("system").isin(*systems))
-    return asked.select("query_id", _number(systems), _line(list(DECIDED)))
+    return asked.select("query_id", (F.lit(DECISION) - _place(systems)).alias("source"), _line(list(DECIDED)))
+
+
+def _source(kind: int) -> Column:
+    return F.lit(kind).alias("source")
 
 
 def _line(columns: Sequence[str]) -> Column:
@@ -138,13 +147,12 @@ def _line(columns: Sequence[str]) -> Column:
     return F.concat(told, F.lit("\n")).alias("text")
 
 
-def _number(systems: Sequence[str]) -> Column:
+def _place(systems: Sequence[str]) -> Column:
     """The place of the system among `systems`."""
-    return (
-        (F.array_position(F.array(*[F.lit(system) for system in systems]), F.col("system")) - 1)
-        .cast("int")
-        .alias("system")
-    )
+    place = F.when(F.col("system") == systems[0], 0)
+    for at, system in enumerate(systems[1:], start=1):
+        place = place.when(F.col("system") == system, at)
+    return place
 
 
 def _described(documents: DataFrame) -> DataFrame:

@@ -12,20 +12,21 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.json
 
 from udfs.collect import DESCRIBED, collect
 from udfs.conventions import Conventions
+from udfs.ragged import Bools
 from udfs.registry import Spec, parse_all
 from udfs.scored import scored
 from udfs.tables import Source
 
-# A row of the stream has a `doc`, the 64-bit hash of a document, if it comes from a ranked list or from the labels;
-# and a `system`, its place among the names of systems, if it comes from a list or is a decision. So there are four
-# kinds. `value` is a score, a grade, or the weight of a query. `text` is the doc_id of a ranked document, looked at
-# where two are tied; for a query its segments and for a decision what was decided, each a line of JSON: columns of
-# their own would be empty in nearly all rows, and cost as much as full ones.
+# What a row of the stream is, is told by its `source`: from 0 on the place of a system among the names of systems, for
+# a document that it ranked; a label; a query; or, from DECISION downwards, a decision of the first, second, … system.
+# `value` is a score, a grade, or the weight of a query. `text` is the doc_id of a ranked or labelled document; for a
+# query its segments and for a decision what was decided, each a line of JSON: columns of their own would be empty in
+# nearly all rows, and cost as much as full ones.
+LABEL, QUERY, DECISION = -1, -2, -3
 DECIDED = {
     "expert": pa.string(),
     "optimal_expert": pa.string(),
@@ -61,16 +62,17 @@ def score_queries(wanted: Wanted) -> Callable[[Batches], Batches]:
 
 
 def _scored(table: pa.Table, specs: Sequence[Spec], wanted: Wanted) -> pa.RecordBatch:
-    documents, systems = table["doc"].is_valid(), table["system"].is_valid()
+    source = np.concatenate([chunk.to_numpy() for chunk in table["source"].chunks])
     order = ["rank", "score"] if wanted.conventions.order == "rank" else ["score"]
     described = [name for name in DESCRIBED if name in table.schema.names]
-    ranked = _rows(table, pc.and_(documents, systems), "query_id", "system", "doc", "doc_id", *order, *described)
-    labels = _rows(table, pc.and_not(documents, systems), "query_id", "doc", "grade", *described)
-    queries = _rows(table, pc.invert(pc.or_(documents, systems)), "query_id", "weight", "text")
+    ranked = _rows(table, source >= 0, "query_id", "doc_id", *order, *described)
+    labels = _rows(table, source == LABEL, "query_id", "doc_id", "grade", *described)
+    queries = _rows(table, source == QUERY, "query_id", "weight", "text")
+    decisions = _rows(table, source <= DECISION, "query_id", "text")
+    ranked = ranked.append_column("system", pa.array(source[source >= 0]))
+    decisions = decisions.append_column("system", pa.array(DECISION - source[source <= DECISION]))
     asked = _told(queries, dict.fromkeys(wanted.segments, pa.string()), "query_id")
-    decided = _told(
-        _rows(table, pc.and_not(systems, documents), "query_id", "system", "text"), DECIDED, "query_id", "system"
-    )
+    decided = _told(decisions, DECIDED, "query_id", "system")
     collected = collect(
         Source(ranked, "rankings"),
         Source(labels, "labels"),
@@ -89,10 +91,10 @@ def _scored(table: pa.Table, specs: Sequence[Spec], wanted: Wanted) -> pa.Record
     return pa.RecordBatch.from_pydict({name: made[name] for name in wanted.columns})
 
 
-def _rows(table: pa.Table, chosen: pa.ChunkedArray, *columns: str) -> pa.Table:
+def _rows(table: pa.Table, chosen: Bools, *columns: str) -> pa.Table:
     """The chosen rows of the stream under the names of the table that they came from."""
     called = {"score": "value", "grade": "value", "weight": "value", "doc_id": "text"}
-    return pa.table({name: table[called.get(name, name)] for name in columns}).filter(chosen)
+    return pa.table({name: table[called.get(name, name)] for name in columns}).filter(pa.array(chosen))
 
 
 def _told(rows: pa.Table, fields: Mapping[str, pa.DataType], *keys: str) -> pa.Table:

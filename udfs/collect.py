@@ -102,13 +102,13 @@ def collect(
 ) -> Collected:
     """Read the tables. Every system gets a list, empty at need, for every query that is labelled or listed.
 
-    Where `systems` names them all, the tables come prepared: `system` holds a place among the names, `doc` beside
-    `doc_id` a number for the document, and what is known of documents stands in their rows.
+    Where `systems` names them all, the tables come prepared: `system` holds a place among the names, and what is known
+    of documents stands in their rows.
     """
     others = [source for source in (queries, decisions) if source]
     (query, label_query, *asked), query_ids = encode(*[s.ids("query_id") for s in (rankings, labels, *others)])
-    ids, beside = ("doc_id", ()) if systems is None else ("doc", DESCRIBED)
-    doc, label_doc, *known = identify(*[source.ids(ids) for source in (rankings, labels, documents) if source])
+    beside = () if systems is None else DESCRIBED
+    doc, label_doc, *known = identify(*[source.ids("doc_id") for source in (rankings, labels, documents) if source])
     described = _described(documents, known[0]) if documents else {}
     (system, *deciding), systems = _systems([source for source in (rankings, decisions) if source], systems)
 

@@ -6,14 +6,13 @@ import json
 
 import pyarrow as pa
 
-from udfs.arrow import Wanted, score_queries
+from udfs.arrow import DECISION, LABEL, QUERY, Wanted, score_queries
 from udfs.conventions import Conventions
 
 STREAM = pa.schema(
     [
         ("query_id", pa.string()),
-        ("system", pa.int32()),
-        ("doc", pa.int64()),
+        ("source", pa.int32()),
         ("text", pa.string()),
         ("rank", pa.int32()),
         ("value", pa.float64()),
@@ -22,7 +21,7 @@ STREAM = pa.schema(
 
 
 def query(name: str, weight: float | None, **segments: str) -> dict[str, object]:
-    return {"query_id": name, "value": weight, "text": json.dumps(segments) + "\n"}
+    return {"query_id": name, "source": QUERY, "value": weight, "text": json.dumps(segments) + "\n"}
 
 
 def answers(
@@ -36,8 +35,8 @@ def answers(
 
 def test_every_system_answers_for_a_query_that_only_one_of_them_ranked() -> None:
     rows: list[dict[str, object]] = [
-        {"query_id": "q", "doc": 7, "value": 3.0},
-        {"query_id": "q", "system": 1, "doc": 7, "text": "a", "rank": 1},
+        {"query_id": "q", "source": LABEL, "text": "a", "value": 3.0},
+        {"query_id": "q", "source": 1, "text": "a", "rank": 1},
         query("q", 2.0, device="ios"),
     ]
     first, second = answers(rows)
@@ -47,11 +46,9 @@ def test_every_system_answers_for_a_query_that_only_one_of_them_ranked() -> None
 
 def test_the_rows_of_two_queries_may_come_mixed() -> None:
     rows: list[dict[str, object]] = [
-        {"query_id": name, "system": 0, "doc": doc, "text": str(doc), "rank": doc}
-        for doc in (2, 1)
-        for name in ("q", "r")
+        {"query_id": name, "source": 0, "text": str(doc), "rank": doc} for doc in (2, 1) for name in ("q", "r")
     ]
-    rows += [{"query_id": name, "doc": doc, "value": 1.0} for name, doc in (("r", 2), ("q", 1))]
+    rows += [{"query_id": name, "source": LABEL, "text": doc, "value": 1.0} for name, doc in (("r", "2"), ("q", "1"))]
     found = {row["query_id"]: row["ndcg_at_3"] for row in answers(rows, ("s",))}
     assert found["q"] == 1.0
     assert 0 < float(str(found["r"])) < 1.0
@@ -67,10 +64,9 @@ def test_a_query_listed_twice_counts_once_whatever_comes_first() -> None:
 def test_documents_at_one_place_are_told_apart_by_name_only_there() -> None:
     ranked = {"b": 1, "a": 1, "c": None}
     rows: list[dict[str, object]] = [
-        {"query_id": "q", "system": 0, "doc": ord(doc), "text": doc, "rank": rank, "value": 0.5}
-        for doc, rank in ranked.items()
+        {"query_id": "q", "source": 0, "text": doc, "rank": rank, "value": 0.5} for doc, rank in ranked.items()
     ]
-    (row,) = answers([*rows, {"query_id": "q", "doc": ord("a"), "value": 1.0}], ("s",))
+    (row,) = answers([*rows, {"query_id": "q", "source": LABEL, "text": "a", "value": 1.0}], ("s",))
     assert row["tied"] == 1
     assert round(float(str(row["ndcg_at_3"])), 4) == 0.6309  # b stands before a: by doc_id, last first
 
@@ -78,7 +74,7 @@ def test_documents_at_one_place_are_told_apart_by_name_only_there() -> None:
 def test_segments_may_hold_any_text_and_of_two_decisions_the_smallest_counts() -> None:
     device = 'line\nbreak, "quotes", \\ and ü🙂' + "x" * 100_000
     decisions: list[dict[str, object]] = [
-        {"query_id": "q", "system": 0, "text": json.dumps({"expert": expert, "optimal_expert": "a"}) + "\n"}
+        {"query_id": "q", "source": DECISION, "text": json.dumps({"expert": expert, "optimal_expert": "a"}) + "\n"}
         for expert in ("b", "a")
     ]
     for rows in (decisions, decisions[::-1]):
