@@ -43,12 +43,24 @@ WANTED = {
 JAVA = (
     f"-Dlog4j2.configurationFile={(ROOT / 'conf' / 'log4j2.properties').as_uri()}",
     "-Darrow.enable_unsafe_memory_access=true",  # no check of the place of every number that is written for Python
+    "-XX:+UseParallelGC",  # a batch waits for no single answer: what counts is that collecting takes few cycles
+    # A row goes through many small methods, nested deeply: with the compiler's usual limits some stay calls.
+    "-XX:MaxInlineLevel=25",
+    "-XX:InlineSmallCode=4000",
+    "-XX:TypeProfileWidth=4",
+    "-XX:+IgnoreUnrecognizedVMOptions",  # not every JVM knows these
 )
 LOCAL = {
     "spark.master": "local[*]",
     "spark.driver.memory": "4g",
     # Every partition that meets Python costs a tenth of a second; 200 of them are for clusters.
     "spark.sql.shuffle.partitions": "16",
+    # Files are read in pieces that few cores can share evenly.
+    "spark.sql.files.maxPartitionBytes": "32m",
+    # Workers keep the memory of large arrays for the next ones: the system would clear it anew each time.
+    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(256 * 2**20),
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(2**30),
+    "spark.executorEnv.MALLOC_TOP_PAD_": str(16 * 2**20),
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
