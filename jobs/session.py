@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import signal
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -43,13 +44,14 @@ WANTED = {
 JAVA = (
     f"-Dlog4j2.configurationFile={(ROOT / 'conf' / 'log4j2.properties').as_uri()}",
     "-Darrow.enable_unsafe_memory_access=true",  # no check of the place of every number that is written for Python
-    "-XX:+UseParallelGC",  # a batch waits for no single answer: what counts is that collecting takes few cycles
     # A row goes through many small methods, nested deeply: with the compiler's usual limits some stay calls.
     "-XX:MaxInlineLevel=25",
     "-XX:InlineSmallCode=4000",
     "-XX:TypeProfileWidth=4",
     "-XX:+IgnoreUnrecognizedVMOptions",  # not every JVM knows these
 )
+COLLECTOR = "-XX:+UseParallelGC"  # nobody waits for a single answer of a batch: all that counts is the sum
+FOR_JAVA = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")  # variables that Java reads by itself
 LOCAL = {
     "spark.master": "local[*]",
     "spark.driver.memory": "4g",
@@ -64,7 +66,6 @@ LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
-    "spark.driver.defaultJavaOptions": " ".join(JAVA),
 }
 
 
@@ -98,7 +99,8 @@ def _build(settings: Spark, name: str) -> SparkSession:
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     elsewhere = submitted or "SPARK_REMOTE" in os.environ
     local = not elsewhere and (settings.master or "local").startswith("local")
-    chosen = {**(LOCAL if local else {}), **WANTED, **settings.settings}
+    here = {**LOCAL, "spark.driver.defaultJavaOptions": java_options(settings.settings)} if local else {}
+    chosen = {**here, **WANTED, **settings.settings}
     if settings.master is not None and not elsewhere:
         chosen["spark.master"] = settings.master
     if local:
@@ -110,6 +112,13 @@ def _build(settings: Spark, name: str) -> SparkSession:
     for key, value in chosen.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def java_options(settings: Mapping[str, str]) -> str:
+    """What Java is started with; of collectors, ours only where nobody has chosen one: with two Java does not start."""
+    told = [settings.get("spark.driver.extraJavaOptions", ""), *[os.environ.get(name, "") for name in FOR_JAVA]]
+    elsewhere = re.search(r"-XX:\+Use\w+GC\b", " ".join(told))
+    return " ".join(JAVA if elsewhere else (*JAVA, COLLECTOR))
 
 
 def _zipped(folder: Path) -> str:
