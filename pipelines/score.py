@@ -1,8 +1,8 @@
 """Score every system's lists against the labels, in one pass.
 
 All that is known of a query, its lists, labels, weight, segments and decisions, is brought together by one
-shuffle and handed to Python as it stands: no join, no sorting and no arrays in the JVM. What a row costs on that way
-hangs on its number of columns more than on what they hold, so there are five.
+shuffle and handed to Python as it stands: no join, no sorting and no arrays in the JVM. Rows of all kinds share five
+columns, since every further one is carried by all of them.
 """
 
 from __future__ import annotations
