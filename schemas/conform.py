@@ -1,8 +1,8 @@
-"""Bring an input to its contract: every row fits, or goes to quarantine with the reason why not."""
+"""Conform an input to its contract: a row that does not fit goes to quarantine with the reason."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column as SparkColumn
@@ -12,43 +12,44 @@ from pyspark.sql import types as T
 
 from schemas.errors import InputError, did_you_mean
 from schemas.outputs import QUARANTINE
-from schemas.table import Column, Table
+from schemas.table import MAX_TEXT, Column, Table
 
 CORRUPT = "_corrupt_record"  # where a reader puts the text of a line that it could not parse
 _REASON = "_reason"
 _ROW = "_row"
 _NUMBERS = (T.NumericType, T.StringType, T.BooleanType, T.NullType)
 _TIMES = (T.NumericType, T.StringType, T.TimestampType, T.TimestampNTZType, T.DateType, T.NullType)
-_WAYS = {"int": _NUMBERS, "bigint": _NUMBERS, "double": _NUMBERS, "boolean": _NUMBERS, "timestamp": _TIMES}
+# The types that Spark can cast to a type of the contract.
+_CASTABLE = {"int": _NUMBERS, "bigint": _NUMBERS, "double": _NUMBERS, "boolean": _NUMBERS, "timestamp": _TIMES}
 
 
 @dataclass(frozen=True)
-class Conformed:
-    """An input after `conform`: with `reason` null where the row fits its contract."""
+class ConformedTable:
+    """An input after `conform`; `reason` is null where the row fits its contract."""
 
     table: Table
-    marked: DataFrame  # contract columns, then `_reason` and `_row`
-    given: frozenset[str] = frozenset()  # those of the contract's columns that the data has
+    marked_rows: DataFrame  # contract columns, then `_reason` and `_row`
+    source_columns: frozenset[str] = frozenset()  # the contract's columns that the data has
 
     @property
-    def cast(self) -> DataFrame:
-        """All rows, as they were cast, with just the columns of the contract."""
-        return self.marked.select(*self.table.names)
+    def cast_rows(self) -> DataFrame:
+        """All rows after the cast, with the columns of the contract."""
+        return self.marked_rows.select(*self.table.names)
 
     @property
     def rows(self) -> DataFrame:
-        """The rows that fit, with just the columns of the contract."""
-        return self.marked.where(F.col(_REASON).isNull()).select(*self.table.names)
+        """The rows that fit, with the columns of the contract."""
+        return self.marked_rows.where(F.col(_REASON).isNull()).select(*self.table.names)
 
     def rows_where(self, condition: SparkColumn) -> DataFrame:
-        """Those of them that meet a condition. It is looked at first: whether a row fits costs more to find out."""
-        return Conformed(self.table, self.marked.where(condition)).rows
+        """The rows that fit and meet a condition, which is evaluated first because it is cheaper."""
+        return ConformedTable(self.table, self.marked_rows.where(condition)).rows
 
     @property
-    def rejected(self) -> DataFrame:
-        """The rows that do not, as quarantine keeps them."""
+    def rejected_rows(self) -> DataFrame:
+        """The rows that do not fit, in the columns of `quarantine`."""
         return (
-            self.marked.where(F.col(_REASON).isNotNull())
+            self.marked_rows.where(F.col(_REASON).isNotNull())
             .select(
                 F.lit(self.table.name).alias("table"),
                 F.col(_REASON).alias("reason"),
@@ -62,52 +63,52 @@ class Conformed:
         return F.col(_REASON)
 
 
-def conform(raw: DataFrame, table: Table, *, columns: Mapping[str, str] | None = None) -> Conformed:
-    """`raw` as `table` wants it.
+def conform(raw: DataFrame, table: Table, *, columns: Mapping[str, str] | None = None) -> ConformedTable:
+    """Cast `raw` to the contract of `table`.
 
     `columns` maps a contract's name to the name in the data. Values are cast with `try_cast`; an array
-    of documents is unfolded to one row each; optional columns that are absent are null.
+    of documents is exploded to one row each; absent optional columns are null.
     """
-    source = _located(raw, table, columns or {})
-    lines = raw.withColumn(_ROW, F.to_json(F.struct(*[_quoted(name) for name in raw.columns])))
-    lines, source = _unfolded(lines, table, source)
-    _require(raw, table, source)
+    source = {name: _quote(there) for name, there in map_names(raw.columns, table, columns or {}).items()}
+    lines = raw.withColumn(_ROW, F.to_json(F.struct(*[_quote(name) for name in raw.columns])))
+    lines, source = _unfold_array(lines, table, source)
+    require_columns(raw.columns, table, source)
     corrupt = [F.when(F.col(CORRUPT).isNotNull(), F.lit("line cannot be parsed"))] if CORRUPT in raw.columns else []
-    kinds = _typed(lines, source)
-    given = [c for c in table.columns if c.name in source]
-    castable = {c.name: _castable(source[c.name], kinds[c.name], c) for c in given}
-    cast = {c.name: _cast(castable[c.name], c) if c in given else _absent(c) for c in table.columns}
-    blank = {c.name: _blank(castable[c.name], kinds[c.name]) for c in given}
-    checks = [check for c in given for check in _checks(blank[c.name], cast[c.name], c)]
-    reason = F.coalesce(*corrupt, *checks, *_one_of(table, cast), F.lit(None).cast("string"))
+    types = _read_types(lines, source)
+    present = [c for c in table.columns if c.name in source]
+    castable = {c.name: _make_castable(source[c.name], types[c.name], c) for c in present}
+    cast = {c.name: _cast_value(castable[c.name], c) if c in present else _null_value(c) for c in table.columns}
+    blank = {c.name: _is_blank(castable[c.name], types[c.name]) for c in present}
+    checks = [check for c in present for check in _build_checks(blank[c.name], cast[c.name], c)]
+    reason = F.coalesce(*corrupt, *checks, *_check_one_of(table, cast), F.lit(None).cast("string"))
     marked = lines.select(*[value.alias(name) for name, value in cast.items()], reason.alias(_REASON), F.col(_ROW))
-    return Conformed(table, marked, frozenset(source))
+    return ConformedTable(table, marked, frozenset(source))
 
 
-def _located(raw: DataFrame, table: Table, columns: Mapping[str, str]) -> dict[str, SparkColumn]:
-    """The columns of the contract that the data has, under whichever name."""
+def map_names(present: Sequence[str], table: Table, columns: Mapping[str, str]) -> dict[str, str]:
+    """The columns of the contract that the data has, with their names there."""
+    names = [*table.names, *table.unfold]
     for name in columns:
-        if name not in table.names and name not in table.unfold:
-            known = [*table.names, *table.unfold]
-            raise InputError(f"{table.name} has no column {name!r} to rename to", hint=did_you_mean(name, known))
-    found = {}
-    for name in (*table.names, *table.unfold):
-        given = columns.get(name, name)
-        if given in raw.columns:
-            found[name] = _quoted(given)
+        if name not in names:
+            raise InputError(f"{table.name} has no column {name!r} to rename to", hint=did_you_mean(name, names))
+    source = {}
+    for name in names:
+        source_name = columns.get(name, name)
+        if source_name in present:
+            source[name] = source_name
         elif name in columns:
             raise InputError(
-                f"{table.name} has no column {given!r}, which the configuration names for {name!r}",
+                f"{table.name} has no column {source_name!r}, which the configuration names for {name!r}",
                 where=f"inputs.{table.name}.columns.{name}",
-                hint=did_you_mean(given, raw.columns),
+                hint=did_you_mean(source_name, present),
             )
-    return found
+    return source
 
 
-def _unfolded(
+def _unfold_array(
     lines: DataFrame, table: Table, source: dict[str, SparkColumn]
 ) -> tuple[DataFrame, dict[str, SparkColumn]]:
-    """One row per document where the data has an array of them; the place in the array is the rank."""
+    """Explode an array of documents to one row each; the index in the array gives the rank."""
     array = next((name for name in table.unfold if name in source and "doc_id" not in source), None)
     if array is None:
         return lines, source
@@ -120,91 +121,90 @@ def _unfolded(
         raise InputError(
             f"{table.name}.{array} is {kind.simpleString()}, not an array", hint="give an array of doc_ids"
         )
-    # A null array keeps its row, so that it is counted in quarantine; an empty one has nothing to keep.
-    placed = F.posexplode(F.coalesce(items, F.array(F.lit(None).cast(kind.elementType))))
-    lines = lines.select("*", placed.alias("_place", "_item"))
+    # A null array keeps its row, so that it is counted in quarantine; an empty array has no row to keep.
+    exploded = F.posexplode(F.coalesce(items, F.array(F.lit(None).cast(kind.elementType))))
+    lines = lines.select("*", exploded.alias("_index", "_item"))
     source = {name: value for name, value in source.items() if name not in table.unfold}
-    source[table.unfold[array]] = F.col("_place") + 1
     if isinstance(kind.elementType, T.StructType):
         for part in kind.elementType.names:
             source[{"id": "doc_id", "key": "doc_id"}.get(part, part)] = F.col("_item").getField(part)
-        source[table.unfold[array]] = F.col("_place") + 1
     else:
         source["doc_id"] = F.col("_item")
+    source[table.unfold[array]] = F.col("_index") + 1
     return lines, source
 
 
-def _require(raw: DataFrame, table: Table, source: Iterable[str]) -> None:
-    have = set(source)
-    missing = [c.name for c in table.columns if not c.optional and c.name not in have]
-    if table.one_of and not have.intersection(table.one_of):
+def require_columns(names: Sequence[str], table: Table, source: Iterable[str]) -> None:
+    """Refuse data with these columns where `source`, those of the contract among them, are too few."""
+    present = set(source)
+    missing = [c.name for c in table.columns if not c.optional and c.name not in present]
+    if table.one_of and not set(table.one_of) & {*present, *missing}:
         missing.append(" or ".join(table.one_of))
     if missing:
-        found = ", ".join(name for name in raw.columns if name != CORRUPT)
+        columns = ", ".join(name for name in names if name != CORRUPT)
         raise InputError(
             f"{table.name} lacks {', '.join(missing)}",
-            hint=f"found {found or 'no columns'}. "
+            hint=f"found {columns or 'no columns'}. "
             f"Rename with inputs.{table.name}.columns (contract name: name in the data)",
         )
 
 
-def _typed(lines: DataFrame, source: dict[str, SparkColumn]) -> dict[str, T.DataType]:
+def _read_types(lines: DataFrame, source: dict[str, SparkColumn]) -> dict[str, T.DataType]:
     fields = lines.select(*[value.alias(name) for name, value in source.items()]).schema
     return {field.name: field.dataType for field in fields}
 
 
-def _castable(value: SparkColumn, kind: T.DataType, column: Column) -> SparkColumn:
-    """The value, as text where Spark knows no way from its type to the contract's, so that it is refused row by row."""
-    ways = _WAYS.get(column.type, (T.DataType,))
-    return value if isinstance(kind, ways) else value.try_cast("string")
+def _make_castable(value: SparkColumn, kind: T.DataType, column: Column) -> SparkColumn:
+    """The value as text where Spark has no cast from its type to the contract's, so that each row is rejected."""
+    return value if isinstance(kind, _CASTABLE.get(column.type, (T.DataType,))) else value.try_cast("string")
 
 
-def _absent(column: Column) -> SparkColumn:
+def _null_value(column: Column) -> SparkColumn:
     return F.lit(None).cast(column.type)
 
 
-def _cast(value: SparkColumn, column: Column) -> SparkColumn:
+def _cast_value(value: SparkColumn, column: Column) -> SparkColumn:
     if column.type == "int":  # "3.0" is what pandas writes for an integer in a column with gaps
         number = value.try_cast("double")
         return F.coalesce(value.try_cast("int"), F.when(number == F.floor(number), number.try_cast("int")))
-    if column.type == "string":
-        return value.try_cast("string")
     return value.try_cast(column.type)
 
 
-def _blank(value: SparkColumn, kind: T.DataType) -> SparkColumn:
-    """Whether there is nothing in it. Only text can be empty, and writing numbers as text takes as long as all else."""
+def _is_blank(value: SparkColumn, kind: T.DataType) -> SparkColumn:
+    """Whether the value is null or empty text. Only text is trimmed: converting numbers to text is slow."""
     empty = value.isNull()
     return empty | (F.trim(value) == "") if isinstance(kind, T.StringType) else empty
 
 
-def _checks(blank: SparkColumn, cast: SparkColumn, column: Column) -> Iterable[SparkColumn]:
-    """What can be wrong with a value of this column, each null where it is not."""
+def _build_checks(blank: SparkColumn, cast: SparkColumn, column: Column) -> Iterable[SparkColumn]:
+    """The reasons to reject a value of this column, each null where it does not apply."""
 
-    def wrong(condition: SparkColumn, what: str) -> SparkColumn:
-        return F.when(condition, F.lit(f"{column.name}: {what}"))
+    def reject(condition: SparkColumn, rule: str) -> SparkColumn:
+        return F.when(condition, F.lit(column.reject_reason(rule)))
 
     if not column.may_be_null:
-        yield wrong(blank, "empty")
+        yield reject(blank, "empty")
     if column.type != "string":
-        yield wrong(~blank & cast.isNull(), f"not {'an' if column.type == 'int' else 'a'} {column.type}")
+        yield reject(~blank & cast.isNull(), "type")
+    else:
+        yield reject(F.octet_length(cast) > MAX_TEXT, "length")
     if column.type == "double":
-        yield wrong(F.isnan(cast) | (F.abs(cast) == float("inf")), "not a finite number")
+        yield reject(F.isnan(cast) | (F.abs(cast) == float("inf")), "finite")
     if column.minimum is not None:
-        yield wrong(cast < column.minimum, f"below {column.minimum:g}")
+        yield reject(cast < column.minimum, "minimum")
     if column.maximum is not None:
-        yield wrong(cast > column.maximum, f"above {column.maximum:g}")
+        yield reject(cast > column.maximum, "maximum")
     if column.choices:
-        yield wrong(~cast.isin(*column.choices), f"not one of {', '.join(column.choices)}")
+        yield reject(~cast.isin(*column.choices), "choices")
     if column.pattern:
-        yield wrong(~cast.rlike(f"^(?:{column.pattern})$"), f"does not match {column.pattern}")
+        yield reject(~cast.rlike(f"^(?:{column.pattern})$"), "pattern")
 
 
-def _one_of(table: Table, cast: Mapping[str, SparkColumn]) -> Iterable[SparkColumn]:
+def _check_one_of(table: Table, cast: Mapping[str, SparkColumn]) -> Iterable[SparkColumn]:
     if table.one_of:
-        nothing = F.coalesce(*[cast[name].try_cast("string") for name in table.one_of]).isNull()
-        yield F.when(nothing, F.lit(f"{' and '.join(table.one_of)}: empty"))
+        missing = F.coalesce(*[cast[name].try_cast("string") for name in table.one_of]).isNull()
+        yield F.when(missing, F.lit(table.one_of_reason))
 
 
-def _quoted(name: str) -> SparkColumn:
+def _quote(name: str) -> SparkColumn:
     return F.col("`" + name.replace("`", "``") + "`")

@@ -1,24 +1,26 @@
-"""The one family of errors that Assay raises on purpose, each with the exit code of its kind."""
+"""The errors that Assay raises on purpose, each kind with its exit code."""
 
 import difflib
 from collections.abc import Iterable, Sequence
 
+from schemas.redact import redact_text
+
 
 class AssayError(Exception):
-    """Something that a person can mend; the message says what, where, what was allowed, what to do."""
+    """An error that the user can fix; the message says what is wrong, where, and what to do, without secrets."""
 
     exit_code = 1
 
     def __init__(self, what: str, *, where: str = "", hint: str = "", details: Sequence[str] = ()) -> None:
-        self.what = what
-        self.where = where
-        self.hint = hint
-        self.details = details  # lines to be shown before the message
-        super().__init__(what + (f" ({where})" if where else "") + (f": {hint}" if hint else ""))
+        self.what = redact_text(what)
+        self.where = redact_text(where)
+        self.hint = redact_text(hint)
+        self.details = details  # lines to print before the message
+        super().__init__(self.what + (f" ({self.where})" if where else "") + (f": {self.hint}" if hint else ""))
 
 
 class ConfigurationError(AssayError):
-    """The configuration or the command line is wrong; found before a JVM starts."""
+    """The configuration or the command line is wrong; raised before a JVM starts."""
 
     exit_code = 2
 
@@ -30,7 +32,7 @@ class InputError(AssayError):
 
 
 class DataQualityError(AssayError):
-    """The data can be read but must not become a number."""
+    """The data can be read but fails its checks."""
 
     exit_code = 4
 
@@ -53,9 +55,9 @@ class TrackingError(AssayError):
     exit_code = 7
 
 
-def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """The sentence that ends a message about an unknown name: the nearest known one, then the list."""
-    names = sorted(known)
-    near = difflib.get_close_matches(given, names, n=1, cutoff=0.5)
-    guess = f"did you mean {near[0]!r}? " if near else ""
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    """The hint about an unknown name: the closest choice, then all of them."""
+    names = sorted(choices)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    guess = f"did you mean {close[0]!r}? " if close else ""
     return f"{guess}Known: {', '.join(names)}"

@@ -2,26 +2,26 @@
 
 from schemas.table import Column, Table
 
-SERP_ID = Column("serp_id", "string", "the results page: one execution of one search")
-QUERY_ID = Column("query_id", "string", "the search that people repeat, never one execution of it")
+SERP_ID = Column("serp_id", "string", "the results page: one execution of one query")
+QUERY_ID = Column("query_id", "string", "the query, shared by all its executions")
 DOC_ID = Column("doc_id", "string", "the document")
-USER_ID = Column("user_id", "string", "the person, or what stands for one")
+USER_ID = Column("user_id", "string", "the user, e.g. an account or a cookie; empty where unknown", optional=True)
 SYSTEM = Column("system", "string", "the ranking system")
 
 IMPRESSIONS = Table(
     "impressions",
-    "one result shown in one results page",
+    "one result shown on one results page",
     (
         SERP_ID,
         QUERY_ID,
         USER_ID,
-        Column("session_id", "string", "the visit", optional=True),
+        Column("session_id", "string", "the session", optional=True),
         DOC_ID,
-        Column("position", "int", "the slot on the page, counted from 1", minimum=1),
+        Column("position", "int", "the position on the page, counted from 1", minimum=1),
         Column("ts", "timestamp", "when the page was shown"),
-        Column("query", "string", "the text that was searched for", optional=True),
+        Column("query", "string", "the query text", optional=True),
         Column("system", "string", "the ranker or arm that served the page", optional=True),
-        Column("user_agent", "string", "the browser's name for itself", optional=True),
+        Column("user_agent", "string", "the user agent of the browser", optional=True),
         Column("sponsored", "boolean", "a paid slot", optional=True),
     ),
     key=("serp_id", "position"),
@@ -30,29 +30,29 @@ IMPRESSIONS = Table(
 
 INTERACTIONS = Table(
     "interactions",
-    "one thing that a person did",
+    "one click, cart or purchase",
     (
         Column("event_id", "string", "the event"),
-        Column("kind", "string", "what was done", choices=("click", "cart", "purchase")),
+        Column("kind", "string", "the kind of event", choices=("click", "cart", "purchase")),
         DOC_ID,
         USER_ID,
-        Column("ts", "timestamp", "when it was done"),
-        Column("serp_id", "string", "the page it was done on; carts and purchases often have none", optional=True),
+        Column("ts", "timestamp", "when it happened"),
+        Column("serp_id", "string", "the page it happened on; carts and purchases often have none", optional=True),
         Column("dwell_seconds", "double", "time spent on the document", optional=True, minimum=0),
-        Column("value", "double", "money, for purchases", optional=True),
+        Column("value", "double", "value of a purchase", optional=True),
     ),
     key=("event_id",),
 )
 
 RANKINGS = Table(
     "rankings",
-    "one document at one place in one system's answer",
+    "one document in the ranked list of one system for one query",
     (
         SYSTEM,
         QUERY_ID,
         DOC_ID,
-        Column("rank", "int", "the place, smallest first; wins where a score is given too", optional=True, minimum=0),
-        Column("score", "double", "the score, largest first; used where no rank is given", optional=True),
+        Column("rank", "int", "the rank, smallest first; takes precedence over score", optional=True, minimum=0),
+        Column("score", "double", "the score, largest first; used where rank is null", optional=True),
     ),
     key=("system", "query_id", "doc_id"),
     one_of=("rank", "score"),
@@ -62,15 +62,32 @@ RANKINGS = Table(
 QUERIES = Table(
     "queries",
     "one query",
-    (QUERY_ID, Column("weight", "double", "traffic; 1 where absent", optional=True, minimum=0)),
+    (
+        QUERY_ID,
+        Column("weight", "double", "traffic weight; 1 where absent", optional=True, minimum=0),
+        Column("query", "string", "the query text, for judges", optional=True),
+    ),
     key=("query_id",),
 )
 
 JUDGMENTS = Table(
     "judgments",
     "one human label",
-    (QUERY_ID, DOC_ID, Column("grade", "double", "how relevant the document is to the query")),
+    (
+        QUERY_ID,
+        DOC_ID,
+        Column("grade", "double", "how relevant the document is; may be empty beside a chance", nullable=True),
+        Column(
+            "chance",
+            "double",
+            "the chance of a query that `assay judge` drew; its grades correct the model and are no labels",
+            optional=True,
+            minimum=1e-9,
+            maximum=1,
+        ),
+    ),
     key=("query_id", "doc_id"),
+    one_of=("grade", "chance"),
 )
 
 DOCUMENTS = Table(
@@ -78,8 +95,9 @@ DOCUMENTS = Table(
     "one document of the catalogue",
     (
         DOC_ID,
-        Column("category", "string", "its subtopic, for diversity", optional=True),
-        Column("popularity", "double", "how often it is used, for novelty", optional=True, minimum=0),
+        Column("category", "string", "the category, for diversity", optional=True),
+        Column("popularity", "double", "the popularity, for novelty", optional=True, minimum=0),
+        Column("title", "string", "the title, for judges", optional=True),
     ),
     key=("doc_id",),
 )
@@ -90,14 +108,22 @@ DECISIONS = Table(
     (
         SYSTEM,
         QUERY_ID,
-        Column("expert", "string", "the expert that was chosen", optional=True),
-        Column("optimal_expert", "string", "the expert that should have been chosen", optional=True),
+        Column("expert", "string", "the chosen expert", optional=True),
+        Column("optimal_expert", "string", "the best expert", optional=True),
         Column("retrieved", "boolean", "whether retrieval was run", optional=True),
-        Column("retrieval_needed", "boolean", "whether it was needed", optional=True),
+        Column("retrieval_needed", "boolean", "whether retrieval was needed", optional=True),
     ),
     key=("system", "query_id"),
 )
 
+OPINIONS = Table(
+    "opinions",
+    "what others say of one document for one query, each in a column: an LLM's grade, a text-match score, a popularity",
+    (QUERY_ID, DOC_ID),
+    key=("query_id", "doc_id"),
+)
+
 INPUTS = {
-    table.name: table for table in (IMPRESSIONS, INTERACTIONS, RANKINGS, QUERIES, JUDGMENTS, DOCUMENTS, DECISIONS)
+    table.name: table
+    for table in (IMPRESSIONS, INTERACTIONS, RANKINGS, QUERIES, JUDGMENTS, OPINIONS, DOCUMENTS, DECISIONS)
 }

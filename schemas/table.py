@@ -1,7 +1,6 @@
-"""`Column` and `Table`: a data contract, declared once and rendered as whatever needs it.
+"""`Column` and `Table`: a data contract, declared once and rendered as a schema, a suite or documentation.
 
-This module imports nothing heavy, so that documentation, configuration and notebooks can read the
-contracts without starting Spark.
+This module imports nothing heavy, so that the contracts can be read without Spark.
 """
 
 from __future__ import annotations
@@ -13,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import types as T
 
-# What Great Expectations calls the types of Spark.
+MAX_TEXT = 10_000  # bytes of a text; batches of rows are limited by their number alone
+
+# The types by their names in Great Expectations.
 _SPARK_NAMES = {
     "string": "StringType",
     "int": "IntegerType",
@@ -27,27 +28,41 @@ _SPARK_NAMES = {
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its Spark type, what it means, and which values it may hold."""
+    """One column: its Spark type, its meaning, and the values it may hold."""
 
     name: str
     type: str
     meaning: str
     optional: bool = False  # may be absent from an input, and null in a row
-    nullable: bool = False  # must be there, but may be null in a row
+    nullable: bool = False  # must be present, but may be null in a row
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
-    pattern: str = ""  # a regular expression that the whole value matches
+    pattern: str = ""  # a regular expression for the whole value
 
     @property
     def may_be_null(self) -> bool:
         return self.optional or self.nullable
 
+    def reject_reason(self, rule: str) -> str:
+        """Why a value of this column is rejected by a rule, as quarantine records it."""
+        reasons = {
+            "empty": "empty",
+            "type": f"not {'an' if self.type == 'int' else 'a'} {self.type}",
+            "length": f"longer than {MAX_TEXT:,} bytes",
+            "finite": "not a finite number",
+            "minimum": f"below {self.minimum:g}" if self.minimum is not None else "",
+            "maximum": f"above {self.maximum:g}" if self.maximum is not None else "",
+            "choices": f"not one of {', '.join(self.choices)}",
+            "pattern": f"does not match {self.pattern}",
+        }
+        return f"{self.name}: {reasons[rule]}"
+
     def expectations(self) -> list[dict[str, Any]]:
-        """The checks of this column in the vocabulary of Great Expectations."""
+        """The checks of this column as expectations of Great Expectations."""
         column = {"column": self.name}
-        of_type = column | {"type_": _SPARK_NAMES[self.type]}
-        checks: list[dict[str, Any]] = [{"type": "expect_column_values_to_be_of_type", "kwargs": of_type}]
+        typed = column | {"type_": _SPARK_NAMES[self.type]}
+        checks: list[dict[str, Any]] = [{"type": "expect_column_values_to_be_of_type", "kwargs": typed}]
         if not self.may_be_null:
             checks.append({"type": "expect_column_values_to_not_be_null", "kwargs": column})
         if self.minimum is not None or self.maximum is not None:
@@ -61,8 +76,8 @@ class Column:
             checks.append({"type": "expect_column_values_to_match_regex", "kwargs": column | matching})
         return checks
 
-    def allowed(self) -> str:
-        """The values that this column may hold, in words; empty where anything goes."""
+    def describe_values(self) -> str:
+        """The values that this column may hold, in words; empty where there is no limit."""
         if self.choices:
             return ", ".join(self.choices)
         if self.pattern:
@@ -81,19 +96,24 @@ class Table:
     columns: tuple[Column, ...]
     key: tuple[str, ...] = ()
     one_of: tuple[str, ...] = ()  # optional columns of which a row must have at least one
-    unfold: dict[str, str] = field(default_factory=dict)  # array column -> where its index goes
+    unfold: dict[str, str] = field(default_factory=dict)  # array column -> column that gets its index
 
     @property
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
 
+    @property
+    def one_of_reason(self) -> str:
+        """Why a row with none of `one_of` is rejected."""
+        return f"{' and '.join(self.one_of)}: empty"
+
     def __getitem__(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)
 
-    def plus(self, columns: Iterable[Column]) -> Table:
-        """This table with more columns at its end; one that it already has is left as it is."""
-        known = set(self.names)
-        return replace(self, columns=self.columns + tuple(c for c in columns if c.name not in known))
+    def add_columns(self, columns: Iterable[Column]) -> Table:
+        """This table with more columns at its end; a column that it already has stays as it is."""
+        names = set(self.names)
+        return replace(self, columns=self.columns + tuple(c for c in columns if c.name not in names))
 
     def struct(self) -> T.StructType:
         """This table as a Spark schema."""
@@ -110,12 +130,8 @@ class Table:
         }
         return T.StructType([T.StructField(c.name, atoms[c.type], c.may_be_null) for c in self.columns])
 
-    def ddl(self) -> str:
-        """This table as the column list of a CREATE TABLE statement."""
-        return ", ".join(f"{c.name} {c.type.upper()}{'' if c.may_be_null else ' NOT NULL'}" for c in self.columns)
-
     def expectations(self) -> list[dict[str, Any]]:
-        """This table as a suite of Great Expectations: its columns, then what each may hold."""
+        """This table as a suite of Great Expectations: its columns, then the values of each."""
         exist = [
             {"type": "expect_column_to_exist", "kwargs": {"column": c.name}} for c in self.columns if not c.optional
         ]
@@ -133,5 +149,5 @@ class Table:
         ]
         for c in self.columns:
             required = "one of " + ", ".join(self.one_of) if c.name in self.one_of else "" if c.optional else "yes"
-            lines.append(f"| `{c.name}` | {c.type} | {required} | {c.allowed()} | {c.meaning} |")
+            lines.append(f"| `{c.name}` | {c.type} | {required} | {c.describe_values()} | {c.meaning} |")
         return "\n".join(lines) + "\n"

@@ -1,0 +1,58 @@
+"""What is wrong with a value that pydantic refuses, in the words of this project."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_TEXT, _LIST = "a text is needed", "a list is needed, such as [a, b]"
+_WHOLE, _NUMBER, _SWITCH = "a whole number is needed", "a number is needed", "true or false is needed"
+_KEYS, _DATE = "keys with values are needed", "a date is needed, such as 2026-11-01"
+_SENTENCES = {  # by pydantic's type of error; in braces, the values that it reports
+    "string_type": _TEXT,
+    "string_pattern_mismatch": "it must match {pattern}",
+    "int_type": _WHOLE,
+    "int_parsing": _WHOLE,
+    "int_from_float": _WHOLE,
+    "float_type": _NUMBER,
+    "float_parsing": _NUMBER,
+    "finite_number": "a finite number is needed",
+    "bool_type": _SWITCH,
+    "bool_parsing": _SWITCH,
+    "list_type": _LIST,
+    "tuple_type": _LIST,
+    "set_type": _LIST,
+    "frozen_set_type": _LIST,
+    "dict_type": _KEYS,
+    "mapping_type": _KEYS,
+    "model_type": _KEYS,
+    "model_attributes_type": _KEYS,
+    "dataclass_type": _KEYS,
+    "date_type": _DATE,
+    "date_parsing": _DATE,
+    "date_from_datetime_parsing": _DATE,
+    "date_from_datetime_inexact": _DATE,
+    "literal_error": "it must be {expected}",
+    "enum": "it must be {expected}",
+    "greater_than": "it must be greater than {gt:g}",
+    "greater_than_equal": "it must be at least {ge:g}",
+    "less_than": "it must be less than {lt:g}",
+    "less_than_equal": "it must be at most {le:g}",
+    "too_short": "it must have at least {min_length} entries",
+    "too_long": "it must have at most {max_length} entries",
+    "string_too_short": "it must have at least {min_length} characters",
+    "string_too_long": "it must have at most {max_length} characters",
+    "invalid_key": "a key is a text; write it in quotes",
+    "missing": "it is missing",
+    "extra_forbidden": "no such key",
+    "json_invalid": "not JSON: {error}",
+}
+
+
+def describe_problem(details: Mapping[str, Any]) -> str:
+    """What was needed instead of a value, from one of the errors of a `ValidationError`."""
+    kind, values = str(details["type"]), details.get("ctx", {})
+    if kind in ("value_error", "assertion_error"):  # raised by a validator of this project
+        return str(values["error"])
+    sentence = _SENTENCES.get(kind)
+    return f"not allowed here ({kind.replace('_', ' ')})" if sentence is None else sentence.format(**values)
