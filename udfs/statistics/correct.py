@@ -1,4 +1,4 @@
-"""Many tests at once: p-values adjusted for their number."""
+"""Multiple testing: p-values adjusted for the number of tests."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from udfs.ragged import Floats
 
 
 def holm(p: Floats) -> Floats:
-    """Holm's step-down: controls the chance of any false alarm, whatever the dependence.
+    """Holm's step-down: controls the family-wise error rate under any dependence.
 
     The i-th smallest p becomes max over j ≤ i of min(1, (m − j + 1) · p_j). Holm, Scand. J. Statist. 1979.
     """
-    return _adjusted(p, lambda ordered, m: np.maximum.accumulate((m - np.arange(m)) * ordered))
+    return _adjust(p, lambda ordered, m: np.maximum.accumulate((m - np.arange(m)) * ordered))
 
 
 def benjamini_hochberg(p: Floats) -> Floats:
-    """Benjamini and Hochberg's step-up: controls the share of false alarms among the alarms.
+    """Benjamini and Hochberg's step-up: controls the false discovery rate.
 
     The i-th smallest p becomes min over j ≥ i of m · p_j / j. J. R. Statist. Soc. B 1995.
     """
@@ -28,7 +28,7 @@ def benjamini_hochberg(p: Floats) -> Floats:
         lowered: Floats = np.minimum.accumulate(raised[::-1])[::-1]
         return lowered
 
-    return _adjusted(p, step)
+    return _adjust(p, step)
 
 
 CORRECTIONS: Mapping[str, Callable[[Floats], Floats]] = {
@@ -38,8 +38,8 @@ CORRECTIONS: Mapping[str, Callable[[Floats], Floats]] = {
 }
 
 
-def _adjusted(p: Floats, step: Callable[[Floats, int], Floats]) -> Floats:
-    """`step` applied to the p-values in rising order; one that is NaN is no test, and is not counted."""
+def _adjust(p: Floats, step: Callable[[Floats, int], Floats]) -> Floats:
+    """`step` applied to the p-values in ascending order; NaN is no test and is not counted."""
     adjusted = np.full(len(p), np.nan)
     tested = np.flatnonzero(~np.isnan(p))
     order = tested[np.argsort(p[tested], kind="stable")]

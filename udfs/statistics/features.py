@@ -1,4 +1,4 @@
-"""From the values of queries to the columns whose sums are all that the estimates need."""
+"""Columns per query whose sums determine every estimate."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from udfs.ragged import Bools, Floats
-from udfs.statistics.plan import TIE
+from udfs.statistics.counting import TIE
 
-Columns = dict[str, Floats]  # name -> units × metrics that have it, or units × 1 where all of them have the same
+Columns = dict[str, Floats]  # name → units × metrics, or units × 1 where all metrics have the same
 
-# Where every unit is one query, x of the plain mean is 0 or 1 and some sums are the same: they are added once.
+# Where every unit is one query, x of the plain mean is 0 or 1 and some sums are equal: they are added once.
 _SAME = {"units": "x", "xx": "x", "xy": "y", "query_yy": "yy"}
 
 _MEAN = ("rows", "units", "y", "x", "yy", "xy", "xx", "query_yy")
@@ -20,18 +20,23 @@ OF_SYSTEM = (
     *("w_units", "w_y", "w_x", "w_yy", "w_xy", "w_xx"),
     *("p_units", "p_y", "p_x", "p_yy", "p_xy", "p_xx"),
 )
-OF_PAIR = (*_MEAN, "b", "yb", "bb", "w", "w_x", "w_y", "wins", "losses", "absolute")
+OF_PAIR = (
+    *(*_MEAN, "b", "yb", "bb", "w", "w_x", "w_y", "wins", "losses", "absolute"),
+    *("spread", "unseen", "idle"),  # of drawn labels, see `label_draws`
+)
 
 
-def system_base(values: Floats, kept: Bools, there: Floats, weight: Floats, pool: Floats, pooled: list[int]) -> Columns:
-    """What is summed over the queries of a unit, for one system.
+def build_system_columns(
+    values: Floats, counts: Bools, exists: Floats, weight: Floats, pool: Floats, pooled: list[int]
+) -> Columns:
+    """The columns to sum over the queries of a unit, for one system.
 
-    `kept` tells where enough of its list is judged; `pool` has a column for each of the `pooled` metrics.
+    `counts` marks queries with enough of the list judged; `pool` has a column for each of the `pooled` metrics.
     """
-    defined = ~np.isnan(values) & kept
+    defined = ~np.isnan(values) & counts
     y, x = np.where(defined, values, 0.0), _narrow(defined).astype(np.float64)
     w_x = weight[:, None] * x
-    base = {"rows": there[:, None], "y": y, "x": x, "w_x": w_x, "w_y": w_x * y}
+    base = {"rows": exists[:, None], "y": y, "x": x, "w_x": w_x, "w_y": w_x * y}
     base |= {"query_yy": y * y}
     if pooled:
         p_x = np.where(defined[:, pooled] & ~np.isnan(pool), pool, 0.0)
@@ -39,17 +44,17 @@ def system_base(values: Floats, kept: Bools, there: Floats, weight: Floats, pool
     return base
 
 
-def pair_base(
-    baseline: Floats, candidate: Floats, weight: Floats, kept: Bools, lacking: Bools, *, flipped: bool
+def build_pair_columns(
+    baseline: Floats, candidate: Floats, weight: Floats, counts: Bools, too_little: Bools, *, flipped: bool
 ) -> Columns:
-    """What is summed over the queries of a unit, for a pair of systems.
+    """The columns to sum over the queries of a unit, for a pair of systems.
 
-    `kept` tells where enough is judged in both lists, `lacking` where too little is in one of them: such a query is
-    left out and counted as such, also where so little is judged that it has no value at all. Where signs are
-    `flipped`, it is told how far their sums can go.
+    `counts` marks queries with enough judged in both lists, `too_little` those with too little in one of them: these
+    are left out and counted as left out, even where the metric is undefined. With `flipped` signs, the largest possible
+    sum is needed too.
     """
     both = ~np.isnan(baseline) & ~np.isnan(candidate)
-    used, both = both & kept, both | lacking
+    used, both = both & counts, both | too_little
     y, b = np.where(used, candidate - baseline, 0.0), np.where(used, baseline, 0.0)
     x, w, both = _narrow(used).astype(np.float64), weight[:, None], _narrow(both)
     return {
@@ -68,13 +73,13 @@ def pair_base(
 
 
 def _narrow(mask: Bools) -> Bools:
-    """One column for all metrics where they agree, as metrics do that are defined for the same queries."""
+    """One column for all metrics where they agree: metrics defined for the same queries."""
     first: Bools = mask[:, :1]
     return first if (mask == first).all() else mask
 
 
-def summands(base: Mapping[str, Floats], *, clustered: bool) -> Columns:
-    """The base columns with the squares and products that the errors need, leaving out what `_SAME` can say."""
+def add_products(base: Mapping[str, Floats], *, clustered: bool) -> Columns:
+    """The base columns with the squares and products that the errors need, without those that `_SAME` covers."""
     columns = {name: values for name, values in base.items() if clustered or name not in _SAME}
     y, x = base["y"], base["x"]
     columns["yy"] = y * y if clustered else base["query_yy"]
@@ -91,11 +96,11 @@ def summands(base: Mapping[str, Floats], *, clustered: bool) -> Columns:
     return columns
 
 
-def spelled_out(name: str, sums: Mapping[str, Floats], metrics: int, pooled: list[int]) -> Floats:
-    """The sum called `name` for every metric, also where another one is the same, or some metrics have none."""
-    found = sums.get(name if name in sums else _SAME.get(name, ""))
+def expand_sum(name: str, sums: Mapping[str, Floats], metrics: int, pooled: list[int]) -> Floats:
+    """The sum `name` for every metric, taken from an equal one where `_SAME` covers it; 0 where there is none."""
+    total = sums.get(name if name in sums else _SAME.get(name, ""))
     cells = len(next(iter(sums.values())))
     every = np.zeros((cells, metrics))
-    if found is not None:
-        every[:, pooled if name.startswith("p_") else slice(None)] = found
+    if total is not None:
+        every[:, pooled if name.startswith("p_") else slice(None)] = total
     return every

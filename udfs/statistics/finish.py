@@ -1,4 +1,4 @@
-"""From complete sums to estimates, for `DataFrame.mapInArrow`: one row per subject, segment, value and metric."""
+"""From merged sums to estimates, for `DataFrame.mapInArrow`: one row per subject, segment, value and metric."""
 
 from __future__ import annotations
 
@@ -8,72 +8,94 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from udfs.ragged import Floats
+from udfs.ragged import Bools, Floats
 from udfs.statistics.features import OF_PAIR, OF_SYSTEM
-from udfs.statistics.partial import Batches, Key, Totals, merged
+from udfs.statistics.label_draws import PAIR_FORMS, SYSTEM_FORMS, average_label_draws
+from udfs.statistics.partial import Batches, Key, Totals, merge_totals
 from udfs.statistics.plan import BETWEEN, EVERYTHING, Plan
-from udfs.statistics.power import detectable
-from udfs.statistics.ratio import SUMS, Estimate, ratio
-from udfs.statistics.resample import bootstrap_p, percentile_interval, randomisation_p
+from udfs.statistics.power import detectable_delta
+from udfs.statistics.ratio import SUMS, Estimate, estimate_ratio
+from udfs.statistics.resample import compute_bootstrap_p, compute_percentile_interval, compute_randomisation_p
+from udfs.statistics.rubin import DrawnEstimate, add_draws, find_curve_shift
 
 TEXT = ("baseline", "candidate", "segment", "value", "metric")
-COUNTS = ("queries", "skipped", "wins", "ties", "losses", "unjudged")
+COUNTS = ("queries", "skipped", "wins", "ties", "losses", "unjudged", "judged_queries")
 NUMBERS = (
     *("macro", "macro_low", "macro_high", "weighted", "weighted_low", "weighted_high"),
     *("micro", "micro_low", "micro_high", "stddev"),
     *("baseline_mean", "candidate_mean", "delta", "delta_low", "delta_high", "stderr", "degrees", "weighted_delta"),
     *("relative", "relative_stderr", "p_value", "p_randomisation", "p_bootstrap", "effect_size", "detectable_delta"),
     *("kept_traffic", "traffic", "pool"),
+    # On drawn labels: what the answer rests on, the second answer of a hull, and the mean over queries of the variance
+    # over draws of their differences.
+    *("label_share", "unseen_weight", "untrafficked", "curve_shift", "query_variance"),
+    *("other", "other_stderr", "other_degrees", "other_relative", "other_relative_stderr"),
+    # Filled where queries were judged (`pipelines.comparison.judging`).
+    *("delta_corrected", "corrected_low", "corrected_high", "corrected_stderr", "corrected_degrees"),
+    *("corrected_relative", "corrected_relative_stderr"),
 )
+FLAGS = ("hull",)
 ESTIMATES_DDL = ", ".join(
-    [f"{name} string" for name in TEXT] + [f"{name} bigint" for name in COUNTS] + [f"{name} double" for name in NUMBERS]
+    f"{name} {kind}"
+    for names, kind in ((TEXT, "string"), (COUNTS, "bigint"), (NUMBERS, "double"), (FLAGS, "boolean"))
+    for name in names
 )
 
 
-def finish(plan: Plan) -> Callable[[Batches], Batches]:
-    """The function that turns partials, all of a key together, into estimates; left-over rows if all are.
+def finish_estimates(plan: Plan) -> Callable[[Batches], Batches]:
+    """The function from partials, all of a key in one partition, to estimates.
 
-    A row without a baseline is about the one system that `candidate` names.
+    A row without a baseline is about the single system in `candidate`.
     """
 
     def run(batches: Batches) -> Batches:
-        totals = merged(batches, plan)
-        systems = [key for key in totals if key[0] < len(plan.systems)]
-        pairs = [key for key in totals if key[0] >= len(plan.systems)]
+        totals = merge_totals(batches, plan)
+        systems = [key for key in sorted(totals) if key[0] < len(plan.systems)]
+        pairs = [key for key in sorted(totals) if key[0] >= len(plan.systems)]
         if systems:
-            yield _rows(systems, plan, _of_systems(*_stacked(totals, systems, plan, OF_SYSTEM), plan))
+            sums, draws = _stack_sums(totals, systems, plan, OF_SYSTEM)
+            columns = _estimate_systems(sums, draws, plan)
+            if plan.draw_sets:
+                means = average_label_draws(draws, SYSTEM_FORMS, sums, plan)
+                columns |= _widen_systems(sums, means, _find_doubts(systems, plan), plan)
+            yield _build_rows(systems, plan, columns)
         if pairs:
-            yield _rows(pairs, plan, _of_pairs(*_stacked(totals, pairs, plan, OF_PAIR), plan))
+            sums, draws = _stack_sums(totals, pairs, plan, OF_PAIR)
+            columns = _estimate_pairs(sums, draws, plan)
+            if plan.draw_sets:
+                means = average_label_draws(draws, PAIR_FORMS, sums, plan)
+                columns |= _widen_pairs(sums, means, _find_doubts(pairs, plan), plan)
+            yield _build_rows(pairs, plan, columns)
 
     return run
 
 
-def _stacked(
+def _stack_sums(
     totals: Totals, keys: list[Key], plan: Plan, layout: tuple[str, ...]
 ) -> tuple[Mapping[str, Floats], Floats]:
     """Each sum as keys × metrics, and the draws as keys × everything."""
-    sums = np.stack([totals[key].sums for key in keys]).reshape(len(keys), len(plan.metrics), len(layout))
+    sums = np.stack([totals[key].sums.sum(axis=0) for key in keys]).reshape(len(keys), len(plan.metrics), len(layout))
     return {name: sums[:, :, at] for at, name in enumerate(layout)}, np.stack([totals[key].draws for key in keys])
 
 
-def _of_systems(sums: Mapping[str, Floats], draws: Floats, plan: Plan) -> dict[str, Floats]:
-    macro, weighted, micro = (_ratio(sums, form) for form in ("", "w_", "p_"))
+def _estimate_systems(sums: Mapping[str, Floats], draws: Floats, plan: Plan) -> dict[str, Floats]:
+    macro, weighted, micro = (_estimate_form(sums, form) for form in ("", "w_", "p_"))
     queries = sums["x"]
-    columns = {"queries": queries, "skipped": sums["rows"] - queries, "stddev": _stddev(sums)}
+    columns = {"queries": queries, "skipped": sums["rows"] - queries, "stddev": _compute_stddev(sums)}
     columns |= {"stderr": macro.stderr, "degrees": macro.degrees, "traffic": sums["w_x"], "pool": sums["p_x"]}
     for name, estimate in (("macro", macro), ("weighted", weighted), ("micro", micro)):
         low, high = estimate.interval(plan.confidence)
         columns |= {name: estimate.value, f"{name}_low": low, f"{name}_high": high}
     if plan.percentiles:
-        replicates = _bootstrapped(draws, plan)
-        columns["macro_low"], columns["macro_high"] = _percentiles(replicates, macro, plan)
+        replicates = _average_replicates(draws, plan)
+        columns["macro_low"], columns["macro_high"] = _compute_percentiles(replicates, macro, plan)
     return columns
 
 
-def _of_pairs(sums: Mapping[str, Floats], draws: Floats, plan: Plan) -> dict[str, Floats]:
-    delta = _ratio(sums, "")
-    relative = ratio(np.stack([sums[n] for n in ("units", "y", "b", "yy", "yb", "bb")], axis=-1))
-    queries, stddev = sums["x"], _stddev(sums)
+def _estimate_pairs(sums: Mapping[str, Floats], draws: Floats, plan: Plan) -> dict[str, Floats]:
+    delta = _estimate_form(sums, "")
+    relative = _estimate_relative(sums)
+    queries, stddev = sums["x"], _compute_stddev(sums)
     low, high = delta.interval(plan.confidence)
     with np.errstate(divide="ignore", invalid="ignore"):
         baseline = np.where(queries > 0, sums["b"] / queries, np.nan)
@@ -98,36 +120,100 @@ def _of_pairs(sums: Mapping[str, Floats], draws: Floats, plan: Plan) -> dict[str
         "relative_stderr": relative.stderr,
         "p_value": delta.p_value(),
         "effect_size": np.where(queries > 1, effect, np.nan),
-        "detectable_delta": detectable(delta.stderr),
+        "detectable_delta": detectable_delta(delta.stderr),
         "kept_traffic": kept,
     }
-    return columns | _resampled(sums, draws, delta, plan)
+    return columns | _resample_pairs(sums, draws, delta, plan)
 
 
-def _resampled(sums: Mapping[str, Floats], draws: Floats, delta: Estimate, plan: Plan) -> dict[str, Floats]:
-    """What the draws say of a pair, where there are any."""
+def _resample_pairs(sums: Mapping[str, Floats], draws: Floats, delta: Estimate, plan: Plan) -> dict[str, Floats]:
+    """Intervals and p-values of pairs from the draws, where there are any."""
     columns: dict[str, Floats] = {}
     enough = sums["units"] > 1
     if plan.bootstrap:
-        replicates = _bootstrapped(draws, plan)
+        replicates = _average_replicates(draws, plan)
         if plan.percentiles:
-            columns["delta_low"], columns["delta_high"] = _percentiles(replicates, delta, plan)
-        columns["p_bootstrap"] = np.where(enough, bootstrap_p(delta.value, replicates), np.nan)
+            columns["delta_low"], columns["delta_high"] = _compute_percentiles(replicates, delta, plan)
+        columns["p_bootstrap"] = np.where(enough, compute_bootstrap_p(delta.value, replicates), np.nan)
     if plan.randomisation:
-        flat = draws[:, 2 * len(plan.metrics) * plan.bootstrap :]
-        flipped = flat.reshape(len(draws), len(plan.metrics), plan.randomisation)
-        columns["p_randomisation"] = np.where(enough, randomisation_p(sums["y"], flipped, sums["absolute"]), np.nan)
+        start, size = 2 * len(plan.metrics) * plan.bootstrap, len(plan.metrics) * plan.randomisation
+        flipped = draws[:, start : start + size].reshape(len(draws), len(plan.metrics), plan.randomisation)
+        columns["p_randomisation"] = np.where(
+            enough, compute_randomisation_p(sums["y"], flipped, sums["absolute"]), np.nan
+        )
     return columns
 
 
-def _percentiles(replicates: Floats, estimate: Estimate, plan: Plan) -> tuple[Floats, Floats]:
-    low, high = percentile_interval(replicates, plan.confidence)
-    unknown = np.isnan(estimate.stderr)
-    return np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
+def _find_doubts(keys: list[Key], plan: Plan) -> Bools:
+    """Keys × 1: whether a system of the subject may have learned from clicks."""
+    subjects = [(system,) for system in plan.systems] + list(plan.pairs)
+    doubts = [any(system in plan.not_vouched for system in subjects[key[0]]) for key in keys]
+    return np.array(doubts, dtype=np.bool_)[:, None]
 
 
-def _bootstrapped(draws: Floats, plan: Plan) -> Floats:
-    """Keys × metrics × replicates: the mean in each replicate, NaN where it drew nothing."""
+def _widen_systems(
+    sums: Mapping[str, Floats], means: Mapping[str, Floats], doubts: Bools, plan: Plan
+) -> dict[str, Floats]:
+    """The intervals of every average with the error of the labels, also where others are from the bootstrap."""
+    columns: dict[str, Floats] = {}
+    for name, form in (("macro", ""), ("weighted", "w_"), ("micro", "p_")):
+        both = add_draws(_estimate_form(sums, form), means[form + "y"], doubts, plan)
+        columns[f"{name}_low"], columns[f"{name}_high"] = both.interval(plan.confidence)
+        if name == "macro":
+            columns |= _describe_answers(both)
+    return columns
+
+
+def _widen_pairs(
+    sums: Mapping[str, Floats], means: Mapping[str, Floats], doubts: Bools, plan: Plan
+) -> dict[str, Floats]:
+    """The errors of differences with those of the labels, and what the differences rest on.
+
+    Resampled p-values stay about queries; intervals are from both errors, also where others are from the bootstrap.
+    """
+    delta = add_draws(_estimate_form(sums, ""), means["y"], doubts, plan)
+    relative = add_draws(_estimate_relative(sums), means["relative"], doubts, plan)
+    low, high = delta.interval(plan.confidence)
+    apart = np.where(delta.hull, np.abs(delta.other.value - delta.first.value), 0.0)
+    columns = _describe_answers(delta) | {
+        "delta_low": low,
+        "delta_high": high,
+        "p_value": delta.p_value(),
+        "relative_stderr": relative.first.stderr,
+        "detectable_delta": detectable_delta(delta.first.stderr) + apart,
+        "curve_shift": find_curve_shift(means["y"], plan),
+        "other_relative": np.where(delta.hull, relative.other.value, np.nan),
+        "other_relative_stderr": np.where(delta.hull, relative.other.stderr, np.nan),
+    }
+    evidence = {"query_variance": "spread"}
+    if any(plan.unseen):
+        evidence |= {"unseen_weight": "unseen", "untrafficked": "idle"}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        columns |= {name: np.where(sums["x"] > 0, sums[total] / sums["x"], np.nan) for name, total in evidence.items()}
+    return columns
+
+
+def _describe_answers(both: DrawnEstimate) -> dict[str, Any]:
+    """The first answer's error, the second answer where there is one, and the share of the labels."""
+    return {
+        "stderr": both.first.stderr,
+        "degrees": both.first.degrees,
+        "label_share": both.label_share,
+        "other": np.where(both.hull, both.other.value, np.nan),
+        "other_stderr": np.where(both.hull, both.other.stderr, np.nan),
+        "other_degrees": np.where(both.hull, both.other.degrees, np.nan),
+        "hull": both.hull,
+    }
+
+
+def _compute_percentiles(replicates: Floats, estimate: Estimate, plan: Plan) -> tuple[Floats, Floats]:
+    low, high = compute_percentile_interval(replicates, plan.confidence)
+    undefined = np.isnan(estimate.stderr)
+    return np.where(undefined, np.nan, low), np.where(undefined, np.nan, high)
+
+
+def _average_replicates(draws: Floats, plan: Plan) -> Floats:
+    """Keys × metrics × replicates: the mean in each replicate, NaN where it is empty."""
     size = 2 * len(plan.metrics) * plan.bootstrap
     y, x = np.moveaxis(draws[:, :size].reshape(len(draws), 2, len(plan.metrics), plan.bootstrap), 1, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -135,18 +221,22 @@ def _bootstrapped(draws: Floats, plan: Plan) -> Floats:
     return means
 
 
-def _ratio(sums: Mapping[str, Floats], form: str) -> Estimate:
-    return ratio(np.stack([sums[form + name] for name in SUMS], axis=-1))
+def _estimate_form(sums: Mapping[str, Floats], form: str) -> Estimate:
+    return estimate_ratio(np.stack([sums[form + name] for name in SUMS], axis=-1))
 
 
-def _stddev(sums: Mapping[str, Floats]) -> Floats:
-    """The spread over queries, also where the units are clusters."""
-    per_query = ratio(np.stack([sums[n] for n in ("x", "y", "x", "query_yy", "y", "x")], axis=-1))
+def _estimate_relative(sums: Mapping[str, Floats]) -> Estimate:
+    return estimate_ratio(np.stack([sums[name] for name in ("units", "y", "b", "yy", "yb", "bb")], axis=-1))
+
+
+def _compute_stddev(sums: Mapping[str, Floats]) -> Floats:
+    """The standard deviation over queries, also where the units are clusters."""
+    per_query = estimate_ratio(np.stack([sums[n] for n in ("x", "y", "x", "query_yy", "y", "x")], axis=-1))
     stddev: Floats = per_query.stderr * np.sqrt(sums["x"])
     return stddev
 
 
-def _rows(keys: list[Key], plan: Plan, columns: Mapping[str, Floats]) -> pa.RecordBatch:
+def _build_rows(keys: list[Key], plan: Plan, columns: Mapping[str, Floats]) -> pa.RecordBatch:
     metrics = len(plan.metrics)
     subjects: list[tuple[str | None, str]] = [(None, system) for system in plan.systems] + list(plan.pairs)
     segments = [BETWEEN.join(cut) or EVERYTHING for cut in plan.cuts]
@@ -157,12 +247,15 @@ def _rows(keys: list[Key], plan: Plan, columns: Mapping[str, Floats]) -> pa.Reco
         "value": np.repeat(np.array([value for _, _, value in keys], dtype=object), metrics),
         "metric": np.tile(np.array(plan.metrics, dtype=object), len(keys)),
     }
-    made: dict[str, Any] = {name: pa.array(values, pa.string()) for name, values in text.items()}
-    size = len(keys) * metrics
-    for name in COUNTS:
-        known = name in columns
-        made[name] = pa.array(columns[name].ravel().astype(np.int64)) if known else pa.nulls(size, pa.int64())
-    for name in NUMBERS:
-        known = name in columns
-        made[name] = pa.array(columns[name].ravel(), from_pandas=True) if known else pa.nulls(size, pa.float64())
-    return pa.RecordBatch.from_pydict(made)
+    arrays: dict[str, Any] = {name: pa.array(values, pa.string()) for name, values in text.items()}
+    for name in (*COUNTS, *NUMBERS, *FLAGS):
+        kind = pa.int64() if name in COUNTS else pa.bool_() if name in FLAGS else pa.float64()
+        if name not in columns:
+            arrays[name] = pa.nulls(len(keys) * metrics, kind)
+        elif name in COUNTS:
+            arrays[name] = pa.array(columns[name].ravel().astype(np.int64))
+        elif name in FLAGS:
+            arrays[name] = pa.array(columns[name].ravel())
+        else:
+            arrays[name] = pa.array(columns[name].ravel(), from_pandas=True)
+    return pa.RecordBatch.from_pydict(arrays)

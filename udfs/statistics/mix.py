@@ -1,4 +1,4 @@
-"""A difference between two populations, split into what changed within segments and what came from their mix."""
+"""A difference between two populations, split into the change within segments and the change of their mix."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from udfs.ragged import Floats
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One value of a segment in one run: how much it counts (queries, traffic or pool), and its average."""
+class SegmentCell:
+    """One value of a segment in one run: its size (queries, traffic or pool) and its average."""
 
     size: float
     mean: float
 
 
 @dataclass(frozen=True)
-class Split:
-    """`delta = within + mix`; `reversal` says that every segment went one way and the whole the other."""
+class MixSplit:
+    """`delta = within + mix`; `reversal` where every segment went one way and the whole the other."""
 
     delta: float
     within: float
@@ -28,7 +28,7 @@ class Split:
     reversal: bool
 
 
-def split(before: Mapping[str, Cell], after: Mapping[str, Cell]) -> Split | None:
+def split_difference(before: Mapping[str, SegmentCell], after: Mapping[str, SegmentCell]) -> MixSplit | None:
     """The difference of the averages over all cells, split in two; None where one side is empty.
 
     With shares s and means m: within = Σ ½(s₁ + s₂)(m₂ − m₁), mix = Σ (s₂ − s₁) ½(m₁ + m₂). A value that only
@@ -49,10 +49,10 @@ def split(before: Mapping[str, Cell], after: Mapping[str, Cell]) -> Split | None
     steps = (mean2 - mean1)[both]
     delta = within + mix
     one_way = len(steps) > 1 and bool((steps > 0).all() or (steps < 0).all())
-    return Split(delta, within, mix, one_way and delta * float(steps[0]) < 0)
+    return MixSplit(delta, within, mix, one_way and delta * float(steps[0]) < 0)
 
 
-def _arrays(names: list[str], cells: Mapping[str, Cell]) -> tuple[Floats, Floats]:
+def _arrays(names: list[str], cells: Mapping[str, SegmentCell]) -> tuple[Floats, Floats]:
     size = np.array([cells[name].size if name in cells else 0.0 for name in names])
     mean = np.array([cells[name].mean if name in cells else np.nan for name in names])
     return size, mean

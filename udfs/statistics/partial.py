@@ -1,7 +1,11 @@
 """Partial sums of one partition, for `DataFrame.mapInArrow`: small, whatever the number of queries.
 
-Rows of one query may lie in two partitions. What is complete is summed where it lies; the rest travels on
-as it is, by query, and is summed after one small shuffle. So the large table is never shuffled.
+Rows of one query may be in two partitions. Complete queries are summed in place; the other rows are shuffled by query
+and summed then. So the large table is never shuffled.
+
+Sums have the same bits for any partitions and order: every number is split into a multiple of 1/`GRID` and a rest. Sums
+of the multiples are exact below 2^53/`GRID`, and the rounding of the sum of the rests is far below the last bit of the
+total.
 """
 
 from __future__ import annotations
@@ -17,11 +21,21 @@ from scipy import sparse
 
 from udfs.ragged import Bools, Floats, Ints
 from udfs.registry import POOL
-from udfs.statistics.features import OF_PAIR, OF_SYSTEM, Columns, pair_base, spelled_out, summands, system_base
-from udfs.statistics.frame import QUERY, Frame, frame_of, paired
-from udfs.statistics.plan import RETRIEVED, Plan
-from udfs.statistics.resample import Hashes, poisson_weights, signs
-from udfs.worker import ahead
+from udfs.spark.worker import read_ahead
+from udfs.statistics.counting import RETRIEVED, has_enough_judged, has_too_little_judged
+from udfs.statistics.features import (
+    OF_PAIR,
+    OF_SYSTEM,
+    Columns,
+    add_products,
+    build_pair_columns,
+    build_system_columns,
+    expand_sum,
+)
+from udfs.statistics.frame import QUERY, Frame, build_frame, has_every_system
+from udfs.statistics.label_draws import build_evidence_columns, fill_draws, sum_label_draws
+from udfs.statistics.plan import Plan
+from udfs.statistics.resample import Hashes, draw_poisson_weights, draw_signs
 
 Batches = Iterable[pa.RecordBatch]
 Key = tuple[int, int, str]  # subject (systems, then pairs), cut, value
@@ -29,21 +43,22 @@ Layout = tuple[tuple[str, int], ...]  # names of columns side by side, and how m
 
 PARTIALS = pa.schema(
     [
-        ("route", pa.int64()),  # rows with the same one must meet
+        ("route", pa.int64()),  # the shuffle key
         ("subject", pa.int32()),
         ("cut", pa.int32()),
         ("value", pa.string()),
-        ("sums", pa.binary()),  # metrics × sums as they lie in memory; empty but in the first row of a key
-        ("draws", pa.binary()),  # metrics × replicates, one kind of draw after the other; or a piece
-        ("at", pa.int32()),  # where the piece begins
-        ("rest", pa.binary()),  # rows whose query is not complete here, as an Arrow stream
+        ("sums", pa.binary()),  # 2 × metrics × sums as raw float64; empty except in the first row of a key
+        ("draws", pa.binary()),  # metrics × replicates, one kind of draw after the other, labels last, in pieces
+        ("at", pa.int32()),  # the offset of the piece
+        ("rest", pa.binary()),  # rows of incomplete queries, as an Arrow stream
     ]
 )
 PARTIALS_DDL = "route bigint, subject int, cut int, value string, sums binary, draws binary, at int, rest binary"
-# Batches are bounded by their number of rows, so that no row may be large: numbers, and rows, in one of them.
+GRID = 2.0**26
+# Spark bounds batches by rows, so no row may be large: draws per piece, and rows per `rest`.
 _PIECE = 8192
 _ROWS_PER_REST = 128
-_ROWS_PER_PIECE = 1 << 17
+_ROWS_PER_PIECE, _ROWS_WITH_DRAWS = 1 << 17, 1 << 14
 _QUERIES_PER_CHUNK = 2048  # keeps the columns of a chunk near the processor
 _ROUTES = 64
 _ROWS_PER_BATCH = 64
@@ -51,9 +66,9 @@ _ROWS_PER_BATCH = 64
 
 @dataclass
 class Sums:
-    """What has been added up for one key."""
+    """Running sums of one key, those of multiples of the grid apart from those of the rests."""
 
-    sums: Floats
+    sums: Floats  # 2 × metrics × sums; of a chunk, cells × all columns twice
     draws: Floats
 
     def add(self, sums: Floats, draws: Floats) -> None:
@@ -62,13 +77,13 @@ class Sums:
 
 
 class Scratch:
-    """Memory for what is needed for a moment, the same each time: to be given new takes longer than to fill it."""
+    """A reusable buffer for intermediate arrays: allocating takes longer than filling."""
 
     def __init__(self) -> None:
         self._memory = np.empty(0)
 
     def array(self, rows: int, columns: int) -> Floats:
-        """An array that holds until the next one is asked for."""
+        """An array that is valid until the next call."""
         if len(self._memory) < rows * columns:
             self._memory = np.empty(rows * columns)
         return self._memory[: rows * columns].reshape(rows, columns)
@@ -80,62 +95,63 @@ K = TypeVar("K")
 
 
 def partial_sums(plan: Plan, *, whole: bool) -> Callable[[Batches], Batches]:
-    """The function that turns rows into partials; `whole` promises that no unit lies in two partitions."""
+    """The function from rows to partials; `whole` promises that no unit is split between partitions."""
 
     def run(batches: Batches) -> Batches:
         totals: Totals = {}
-        apart: list[pa.Table] = []  # rows of queries that a piece did not have whole
-        for table in _pieces(ahead(batches), None if whole else _ROWS_PER_PIECE):
-            here, elsewhere = (table, None) if whole or not plan.pairs else _split(table, plan)
+        incomplete: list[pa.Table] = []  # rows of queries that were not complete in a piece
+        rows = _ROWS_WITH_DRAWS if plan.draw_sets else _ROWS_PER_PIECE
+        for table in _read_pieces(read_ahead(batches), None if whole else rows):
+            here, elsewhere = (table, None) if whole or not plan.pairs else _split_complete(table, plan)
             if elsewhere is not None:
-                apart.append(elsewhere)
+                incomplete.append(elsewhere)
             if here.num_rows:
-                summed(frame_of(here, plan), plan, totals)
-        if apart:
-            here, elsewhere = _split(pa.concat_tables(apart), plan)
+                add_frame(build_frame(here, plan), plan, totals)
+        if incomplete:
+            here, elsewhere = _split_complete(pa.concat_tables(incomplete), plan)
             if here.num_rows:
-                summed(frame_of(here, plan), plan, totals)
+                add_frame(build_frame(here, plan), plan, totals)
             if elsewhere is not None:
-                yield from _rest(elsewhere)
-        yield from emit(totals)
+                yield from _emit_rest(elsewhere)
+        yield from emit_partials(totals)
 
     return run
 
 
-def _pieces(batches: Batches, rows: int | None) -> Iterator[pa.Table]:
-    """The batches as tables of about `rows` rows, or as one: what is computed from a small one stays in the cache."""
-    held: list[pa.RecordBatch] = []
+def _read_pieces(batches: Batches, rows: int | None) -> Iterator[pa.Table]:
+    """The batches as tables of about `rows` rows, which stay in the processor's cache; or as one table."""
+    buffer: list[pa.RecordBatch] = []
     for batch in batches:
-        held.append(batch)
-        if rows is not None and sum(map(len, held)) >= rows:
-            yield pa.Table.from_batches(held)
-            held = []
-    if any(map(len, held)):
-        yield pa.Table.from_batches(held)
+        buffer.append(batch)
+        if rows is not None and sum(map(len, buffer)) >= rows:
+            yield pa.Table.from_batches(buffer)
+            buffer = []
+    if any(map(len, buffer)):
+        yield pa.Table.from_batches(buffer)
 
 
-def _split(table: pa.Table, plan: Plan) -> tuple[pa.Table, pa.Table | None]:
-    """The rows of queries for which every system is here, and the others."""
-    here = paired(table, plan)
+def _split_complete(table: pa.Table, plan: Plan) -> tuple[pa.Table, pa.Table | None]:
+    """The rows of complete queries, with every system here, and the others."""
+    here = has_every_system(table, plan)
     if here.all():
         return table, None
     return table.filter(pa.array(here)), table.filter(pa.array(~here))
 
 
 def merge_partials(plan: Plan) -> Callable[[Batches], Batches]:
-    """The function that adds partials up by key, and sums the rows that had been left over."""
-    return lambda batches: emit(merged(batches, plan))
+    """The function that merges partials by key, and sums the rows among them."""
+    return lambda batches: emit_partials(merge_totals(batches, plan))
 
 
-def merged(batches: Batches, plan: Plan) -> Totals:
+def merge_totals(batches: Batches, plan: Plan) -> Totals:
     """The totals of these partials by key, and of the rows among them."""
-    totals, rest = collect(batches)
+    totals, rest = collect_partials(batches)
     if rest:
-        summed(frame_of(pa.concat_tables(rest), plan), plan, totals)
+        add_frame(build_frame(pa.concat_tables(rest), plan), plan, totals)
     return totals
 
 
-def collect(batches: Batches) -> tuple[Totals, list[pa.Table]]:
+def collect_partials(batches: Batches) -> tuple[Totals, list[pa.Table]]:
     """The totals of these partials by key, and the rows among them that are still to be summed."""
     pieces: dict[tuple[Key, int], Sums] = {}
     rest: list[pa.Table] = []
@@ -144,104 +160,114 @@ def collect(batches: Batches) -> tuple[Totals, list[pa.Table]]:
         of_keys = batch.filter(batch["rest"].is_null()).to_pydict()
         keys = zip(of_keys["subject"], of_keys["cut"], of_keys["value"], strict=True)
         for key, at, sums, draws in zip(keys, of_keys["at"], of_keys["sums"], of_keys["draws"], strict=True):
-            _into(pieces, (key, at), Sums(np.frombuffer(sums), np.frombuffer(draws)))
-    return _whole(pieces), rest
+            _add_to(pieces, (key, at), Sums(np.frombuffer(sums).reshape(2, -1), np.frombuffer(draws)))
+    return _join_pieces(pieces), rest
 
 
-def _whole(pieces: Mapping[tuple[Key, int], Sums]) -> Totals:
-    """The totals of each key from its pieces, whatever the order in which they came."""
-    found: dict[Key, list[Sums]] = {}
+def _join_pieces(pieces: Mapping[tuple[Key, int], Sums]) -> Totals:
+    """The totals of each key from its pieces, whatever their order."""
+    by_key: dict[Key, list[Sums]] = {}
     for key, at in sorted(pieces):
-        found.setdefault(key, []).append(pieces[key, at])
+        by_key.setdefault(key, []).append(pieces[key, at])
     return {
-        key: Sums(of_key[0].sums, np.concatenate([piece.draws for piece in of_key])) for key, of_key in found.items()
+        key: Sums(of_key[0].sums, np.concatenate([piece.draws for piece in of_key])) for key, of_key in by_key.items()
     }
 
 
-def summed(frame: Frame, plan: Plan, totals: Totals) -> Totals:
+def add_frame(frame: Frame, plan: Plan, totals: Totals) -> Totals:
     """`totals` with the queries of a frame added."""
     running: dict[Place, Sums] = {}
     scratch = Scratch()
     for part in frame.chunks(_QUERIES_PER_CHUNK):
-        for place, sums in (_by_unit if plan.clustered else _by_query)(frame, part, plan, scratch):
-            _into(running, place, sums)
+        for place, sums in (_sum_by_unit if plan.clustered else _sum_by_query)(frame, part, plan, scratch):
+            _add_to(running, place, sums)
     for (subject, cut, layout), whole in running.items():
-        wanted = OF_SYSTEM if subject < len(plan.systems) else OF_PAIR
-        sums_of = _spelled(whole.sums, layout, wanted, plan)
+        names = OF_SYSTEM if subject < len(plan.systems) else OF_PAIR
+        halves = np.split(whole.sums, 2, axis=1)
+        sums_of = np.stack([_expand_layout(half, layout, names, plan) for half in halves], axis=1)
         for at, value in enumerate(frame.cells[cut]):
-            _into(totals, (subject, cut, value), Sums(sums_of[at], whole.draws[at]))
+            _add_to(totals, (subject, cut, value), Sums(sums_of[at], whole.draws[at]))
     return totals
 
 
-def _by_query(frame: Frame, part: slice, plan: Plan, scratch: Scratch) -> Iterator[tuple[Place, Sums]]:
-    """The sums of some queries by cell, where every query is a unit: all cuts in one go."""
-    bases, draws = _bases(frame, part, plan), _draws(frame.unit[part], plan)
+def _sum_by_query(frame: Frame, part: slice, plan: Plan, scratch: Scratch) -> Iterator[tuple[Place, Sums]]:
+    """The sums of some queries by cell, where every query is a unit: all cuts at once."""
+    bases, of_labels = _build_columns(frame, part, plan)
+    draws = _draw_replicates(frame.unit[part], plan)
     codes, cells = [codes[part] for codes in frame.codes], [len(names) for names in frame.cells]
-    cut_once = len(codes) > 1  # then the sums of everything are those of the cells of one cut
-    member = _membership(codes[cut_once:], cells[cut_once:])
-    borders = np.cumsum(cells[cut_once:])[:-1]
-    replicated = [_replicated(cell, size, bases, draws, plan) for cell, size in zip(codes, cells, strict=True)]
+    segmented = len(codes) > 1  # then the sums over everything come from the cells of one cut
+    member = _build_membership(codes[segmented:], cells[segmented:])
+    borders = np.cumsum(cells[segmented:])[:-1]
+    replicated = [_sum_replicates(cell, size, bases, draws, plan) for cell, size in zip(codes, cells, strict=True)]
     for subject, base in enumerate(bases):
-        layout, stacked = _side_by_side(summands(base, clustered=False), scratch)
+        layout, stacked = _stack_columns(add_products(base, clustered=False), scratch)
         sums = np.split(member @ stacked, borders)
-        for cut, of_cut in enumerate([sums[0].sum(axis=0, keepdims=True), *sums] if cut_once else sums):
-            yield (subject, cut, layout), Sums(of_cut, replicated[cut][subject])
+        for cut, of_cut in enumerate([sums[0].sum(axis=0, keepdims=True), *sums] if segmented else sums):
+            yield (subject, cut, layout), Sums(of_cut, _join_draws(replicated[cut][subject], of_labels, cut, subject))
 
 
-def _by_unit(frame: Frame, part: slice, plan: Plan, scratch: Scratch) -> Iterator[tuple[Place, Sums]]:
-    """The sums of some queries by cell, where a unit holds several: which they are differs from cut to cut."""
-    bases, draws = _bases(frame, part, plan), _draws(frame.unit[part], plan)
+def _sum_by_unit(frame: Frame, part: slice, plan: Plan, scratch: Scratch) -> Iterator[tuple[Place, Sums]]:
+    """The sums of some queries by cell, where a unit has several queries: units are merged per cut."""
+    bases, of_labels = _build_columns(frame, part, plan)
+    draws = _draw_replicates(frame.unit[part], plan)
     for cut, codes in enumerate(frame.codes):
-        cell, merged, drawn = _merged(codes[part], frame.unit[part], bases, draws)
+        cell, merged, unit_draws = _merge_units(codes[part], frame.unit[part], bases, draws)
         size = len(frame.cells[cut])
-        member, replicated = _membership([cell], [size]), _replicated(cell, size, merged, drawn, plan)
+        member, replicated = _build_membership([cell], [size]), _sum_replicates(cell, size, merged, unit_draws, plan)
         for subject, base in enumerate(merged):
-            layout, stacked = _side_by_side(summands(base, clustered=True), scratch)
-            yield (subject, cut, layout), Sums(member @ stacked, replicated[subject])
+            layout, stacked = _stack_columns(add_products(base, clustered=True), scratch)
+            sums_of_draws = _join_draws(replicated[subject], of_labels, cut, subject)
+            yield (subject, cut, layout), Sums(member @ stacked, sums_of_draws)
 
 
-def _into(totals: dict[K, Sums], key: K, found: Sums) -> None:
+def _join_draws(replicates: Floats, of_labels: list[list[Floats]], cut: int, subject: int) -> Floats:
+    """The sums of replicates and, where labels are drawn, of their draws, side by side."""
+    return np.concatenate((replicates, of_labels[cut][subject]), axis=1) if of_labels else replicates
+
+
+def _add_to(totals: dict[K, Sums], key: K, addend: Sums) -> None:
     if key in totals:
-        totals[key].add(found.sums, found.draws)
+        totals[key].add(addend.sums, addend.draws)
     else:
-        totals[key] = Sums(found.sums.copy(), found.draws.copy())
+        totals[key] = Sums(addend.sums.copy(), addend.draws.copy())
 
 
-def _bases(frame: Frame, part: slice, plan: Plan) -> list[Columns]:
-    """What is summed, query by query: first for each system, then for each pair."""
+def _build_columns(frame: Frame, part: slice, plan: Plan) -> tuple[list[Columns], list[list[Floats]]]:
+    """The columns to sum, per query: for each system, then for each pair; and the sums over drawn labels, by cut."""
     metrics, pools = slice(len(plan.metrics)), [plan.numbers.index(plan.metrics[at] + POOL) for at in plan.with_pool]
     numbers = [frame.numbers(system, part) for system in range(len(plan.systems))]
-    values = [np.ascontiguousarray(mine[:, metrics]) for mine in numbers]
-    kept, lacking = zip(*[_judged(mine, plan) for mine in numbers], strict=True)
+    values = [np.ascontiguousarray(of_system[:, metrics]) for of_system in numbers]
+    enough, too_little = zip(*[_mask_judged(of_system, plan) for of_system in numbers], strict=True)
     weight = frame.weight[part]
     bases = []
-    for system, mine in enumerate(numbers):
-        there = (frame.at[system, part] >= 0).astype(np.float64)
-        bases.append(system_base(values[system], kept[system], there, weight, mine[:, pools], plan.with_pool))
+    for system, of_system in enumerate(numbers):
+        exists = (frame.at[system, part] >= 0).astype(np.float64)
+        pool = of_system[:, pools]
+        bases.append(build_system_columns(values[system], enough[system], exists, weight, pool, plan.with_pool))
+    draws = fill_draws(frame, part, numbers, plan) if plan.draw_sets else []
     for pair in plan.pairs:
         b, c = (plan.systems.index(name) for name in pair)
-        both, either = kept[b] & kept[c], lacking[b] | lacking[c]
-        bases.append(pair_base(values[b], values[c], weight, both, either, flipped=plan.randomisation > 0))
-    return bases
+        both, either = enough[b] & enough[c], too_little[b] | too_little[c]
+        base = build_pair_columns(values[b], values[c], weight, both, either, flipped=plan.randomisation > 0)
+        bases.append(base | build_evidence_columns(base, (b, c), numbers, draws, plan) if draws else base)
+    codes, cells = [codes[part] for codes in frame.codes], [len(names) for names in frame.cells]
+    return bases, sum_label_draws(codes, cells, bases, draws, plan) if draws else []
 
 
-def _judged(numbers: Floats, plan: Plan) -> tuple[Bools, Bools]:
-    """Per query and metric, whether enough of the system's list is judged, and whether too little is.
-
-    An empty list has nothing unjudged: that a system found nothing is known, and counts.
-    """
-    kept = np.ones((len(numbers), len(plan.metrics) if any(plan.judged) else 1), dtype=bool)
-    lacking = np.zeros_like(kept)
+def _mask_judged(numbers: Floats, plan: Plan) -> tuple[Bools, Bools]:
+    """Per query and metric, whether enough of the system's list is judged, and whether too little is."""
+    enough = np.ones((len(numbers), len(plan.metrics) if any(plan.judged) else 1), dtype=bool)
+    too_little = np.zeros_like(enough)
     for metric, name in enumerate(plan.judged):
         if name is not None:
-            share, length = (numbers[:, plan.numbers.index(n)] for n in (name, RETRIEVED))
-            share = np.where(length == 0, 1.0, share)
-            kept[:, metric], lacking[:, metric] = share >= plan.min_judged, share < plan.min_judged
-    return kept, lacking
+            share, retrieved = (numbers[:, plan.numbers.index(n)] for n in (name, RETRIEVED))
+            enough[:, metric] = has_enough_judged(share, retrieved, plan.min_judged)
+            too_little[:, metric] = has_too_little_judged(share, retrieved, plan.min_judged)
+    return enough, too_little
 
 
-def _membership(codes: list[Ints], cells: list[int]) -> Any:
-    """A sparse matrix of 0 and 1, the cells of all cuts × rows: its product with columns sums them by cell."""
+def _build_membership(codes: list[Ints], cells: list[int]) -> Any:
+    """A sparse 0/1 matrix, cells of all cuts × rows: its product with columns sums them by cell."""
     rows = len(codes[0])
     starts = np.concatenate(([0], np.cumsum(cells)))
     places = np.stack(codes, axis=1) + starts[:-1]
@@ -249,39 +275,46 @@ def _membership(codes: list[Ints], cells: list[int]) -> Any:
     return sparse.csc_matrix((np.ones(places.size), places.ravel(), pointers), shape=(starts[-1], rows))
 
 
-def _side_by_side(columns: Columns, scratch: Scratch) -> tuple[Layout, Floats]:
-    """The columns in one array, row after row as the sums want them, and where each of them stands."""
+def _stack_columns(columns: Columns, scratch: Scratch) -> tuple[Layout, Floats]:
+    """The columns in one array, row-major, first rounded to the grid and then what is left of them; and its layout."""
     layout = tuple((name, values.shape[1]) for name, values in columns.items())
-    stacked = scratch.array(len(next(iter(columns.values()))), sum(width for _, width in layout))
-    return layout, np.concatenate(list(columns.values()), axis=1, out=stacked)
+    width = sum(width for _, width in layout)
+    stacked = scratch.array(len(next(iter(columns.values()))), 2 * width)
+    rounded, rest = stacked[:, :width], stacked[:, width:]
+    np.concatenate(list(columns.values()), axis=1, out=rest)
+    np.multiply(rest, GRID, out=rounded)
+    np.rint(rounded, out=rounded)
+    rounded /= GRID
+    rest -= rounded
+    return layout, stacked
 
 
-def _merged(
+def _merge_units(
     cell: Ints, unit: Hashes, bases: list[Columns], draws: list[Floats]
 ) -> tuple[Ints, list[Columns], list[Floats]]:
-    """Rows of the same unit in the same cell as one, their columns added; they share their draws already."""
+    """Rows of the same unit and cell added up; they share their draws."""
     order = np.lexsort((cell, unit))
     cell, unit = cell[order], unit[order]
     starts = np.flatnonzero(np.concatenate(([True], (cell[1:] != cell[:-1]) | (unit[1:] != unit[:-1]))))
     merged = [{name: np.add.reduceat(values[order], starts, axis=0) for name, values in b.items()} for b in bases]
-    return cell[starts], merged, [drawn[order[starts]] for drawn in draws]
+    return cell[starts], merged, [of_unit[order[starts]] for of_unit in draws]
 
 
-def _spelled(by_cell: Floats, layout: Layout, wanted: tuple[str, ...], plan: Plan) -> Floats:
-    """Cells × (metrics × wanted), flat; what was left out or stood once for all metrics is filled in."""
+def _expand_layout(by_cell: Floats, layout: Layout, names: tuple[str, ...], plan: Plan) -> Floats:
+    """Cells × (metrics × names), flat; omitted and shared columns are filled in."""
     borders = np.cumsum([width for _, width in layout])[:-1]
     sums = dict(zip([name for name, _ in layout], np.split(by_cell, borders, axis=1), strict=True))
-    every = [spelled_out(name, sums, len(plan.metrics), plan.with_pool) for name in wanted]
+    every = [expand_sum(name, sums, len(plan.metrics), plan.with_pool) for name in names]
     return np.stack(every, axis=2).reshape(len(by_cell), -1)
 
 
-def _draws(unit: Hashes, plan: Plan) -> list[Floats]:
-    """Units × replicates: the weights of the bootstrap and the sign flips; without columns where not asked for."""
-    weights = poisson_weights(unit, plan.bootstrap, plan.seed).astype(np.float64)
-    return [weights, signs(unit, plan.randomisation, plan.seed).astype(np.float64)]
+def _draw_replicates(unit: Hashes, plan: Plan) -> list[Floats]:
+    """Units × replicates: bootstrap weights and sign flips; without columns where the plan has none."""
+    weights = draw_poisson_weights(unit, plan.bootstrap, plan.seed).astype(np.float64)
+    return [weights, draw_signs(unit, plan.randomisation, plan.seed).astype(np.float64)]
 
 
-def _replicated(cell: Ints, cells: int, bases: list[Columns], draws: list[Floats], plan: Plan) -> list[Floats]:
+def _sum_replicates(cell: Ints, cells: int, bases: list[Columns], draws: list[Floats], plan: Plan) -> list[Floats]:
     """Per subject, cells × the replicates' sums: y and x of the bootstrap, then, for pairs, y of the sign flips."""
     subjects, systems = len(bases), len(plan.systems)
     weighed = np.zeros((subjects, cells, 2 * len(plan.metrics) * plan.bootstrap))
@@ -293,7 +326,7 @@ def _replicated(cell: Ints, cells: int, bases: list[Columns], draws: list[Floats
         both = np.concatenate([np.broadcast_to(base[n], wide) for base in bases for n in ("y", "x")], axis=1)[order]
         delta = both[:, 2 * systems * len(plan.metrics) :].reshape(len(cell), -1, 2, len(plan.metrics))[:, :, 0]
         delta = delta.reshape(len(cell), -1)
-        weights, flips = (drawn[order] for drawn in draws)
+        weights, flips = (of_unit[order] for of_unit in draws)
         for at in np.flatnonzero(np.diff(borders)):
             rows = slice(borders[at], borders[at + 1])
             weighed[:, at] = (both[rows].T @ weights[rows]).reshape(subjects, -1)
@@ -303,14 +336,14 @@ def _replicated(cell: Ints, cells: int, bases: list[Columns], draws: list[Floats
     return [np.concatenate((w, f), axis=1) for w, f in zip(weighed, rest, strict=True)]
 
 
-def emit(totals: Totals) -> Batches:
-    """Totals as partials, some at a time."""
+def emit_partials(totals: Totals) -> Batches:
+    """Totals as batches of partials."""
     rows = [(key, at) for key, whole in totals.items() for at in range(0, max(len(whole.draws), 1), _PIECE)]
     for start in range(0, len(rows), _ROWS_PER_BATCH):
         some = rows[start : start + _ROWS_PER_BATCH]
         subject, cut, value = zip(*[key for key, _ in some], strict=True)
         columns = [
-            pa.array([_route(key[1], key[2]) for key, _ in some], pa.int64()),
+            pa.array([_choose_route(key[1], key[2]) for key, _ in some], pa.int64()),
             pa.array(subject, pa.int32()),
             pa.array(cut, pa.int32()),
             pa.array(value, pa.string()),
@@ -322,20 +355,20 @@ def emit(totals: Totals) -> Batches:
         yield pa.RecordBatch.from_arrays(columns, schema=PARTIALS)
 
 
-def _route(cut: int, value: str) -> int:
+def _choose_route(cut: int, value: str) -> int:
     return (sum(value.encode()) * 31 + cut) % _ROUTES
 
 
-def _rest(table: pa.Table) -> Batches:
-    """Rows to be summed elsewhere: those of one query take one route."""
+def _emit_rest(table: pa.Table) -> Batches:
+    """Rows of incomplete queries, routed by query."""
     routes = pc.bit_wise_and(table[QUERY], _ROUTES - 1)
     for route in pc.unique(routes).to_pylist():
         batches = table.filter(pc.equal(routes, route)).combine_chunks().to_batches(max_chunksize=_ROWS_PER_REST)
-        rows = [{"route": route, "rest": _packed(batch)} for batch in batches]
+        rows = [{"route": route, "rest": _serialise(batch)} for batch in batches]
         yield pa.RecordBatch.from_pylist([dict.fromkeys(PARTIALS.names) | row for row in rows], schema=PARTIALS)
 
 
-def _packed(batch: pa.RecordBatch) -> bytes:
+def _serialise(batch: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)

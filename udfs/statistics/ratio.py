@@ -2,7 +2,7 @@
 
 Every average here is a ratio R = Σy / Σx over independent units: the plain mean has y = value and x = 1, the
 weighted one y = weight · value and x = weight, the pooled one y = hits and x = what could have been hit. A
-unit is a query or, where queries hang together, a cluster of them with y and x summed over its queries.
+unit is a query or, where queries are dependent, a cluster of them with y and x summed over its queries.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from scipy import special
 
 from udfs.ragged import Floats
 
-SUMS = ("units", "y", "x", "yy", "xy", "xx")  # the order in which the six sums travel
-_ROUNDING = 1e-14  # a residual below this share of what it was subtracted from is rounding, not spread
+SUMS = ("units", "y", "x", "yy", "xy", "xx")  # the order of the six sums
+_ROUNDING = 1e-14  # a residual below this share of the minuend is rounding
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Estimate:
         return np.asarray(special.stdtrit(np.maximum(self.degrees, 1.0), probability), dtype=np.float64)
 
 
-def ratio(sums: Floats) -> Estimate:
+def estimate_ratio(sums: Floats) -> Estimate:
     """Σy / Σx and its linearised standard error, from sums whose last axis is `SUMS`.
 
     With residuals u = y − R·x over G units, Var(R) = G / (G − 1) · Σu² / (Σx)² on G − 1 degrees of freedom:
@@ -63,8 +63,3 @@ def ratio(sums: Floats) -> Estimate:
         variance = units / (units - 1.0) * residual / x**2
         stderr = np.where((units > 1) & (x > 0), np.sqrt(variance), np.nan)
     return Estimate(value, stderr, np.maximum(units - 1.0, 0.0))
-
-
-def ratio_sums(y: Floats, x: Floats) -> Floats:
-    """The six sums of one set of units, one entry each; a unit with x = 0 and y = 0 is not there."""
-    return np.array([np.count_nonzero((x != 0) | (y != 0)), y.sum(), x.sum(), y @ y, x @ y, x @ x], dtype=np.float64)
