@@ -10,31 +10,36 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from udfs.graded import GAINS, GradedLabels, discount, is_relevant, weights_by_rank
 from udfs.ragged import Bools, Floats, Ints, Ragged
 
 Value = TypeVar("Value")
 Array = npt.NDArray[np.generic]
 
-GAINS: Mapping[str, Callable[[Floats], Floats]] = {
-    "exp2": lambda grade: np.exp2(grade) - 1.0,
-    "linear": lambda grade: grade,
-}
+
+@dataclass(frozen=True, eq=False)
+class QueryPool:
+    """Where the labels of a block lie when each query has them once, however many of the lists are its own."""
+
+    queries: Ragged  # the labels of each query
+    query: Ints  # per list
+    row: Ints  # per label of the block
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """The relevant documents of ranked lists, in rank order: all that most metrics look at."""
+class Hits:
+    """The relevant documents of ranked lists, in rank order: all that most metrics need."""
 
-    lists: Ragged  # `lists.place` counts the relevant documents of a list: 1 for its first
-    rows: Ints  # where each stands in the block
-    rank: Ints  # where each stands in its list
+    lists: Ragged  # `lists.place` numbers the relevant documents of a list, from 1
+    rows: Ints  # the row of each in the block
+    rank: Ints  # the rank of each in its list
 
     def counts(self, k: int | None) -> Ints:
-        """Per list, how many there are in its top k."""
+        """Per list, the number of hits in its top k."""
         return self.lists.lengths if k is None else self.lists.counts(self.rank <= k)
 
     def sums(self, values: Floats, k: int | None) -> Floats:
-        """Per list, the sum of `values`, one for each relevant document, over its top k."""
+        """Per list, the sum of `values`, one per hit, over its top k."""
         return self.lists.sums(values if k is None else np.where(self.rank <= k, values, 0.0))
 
 
@@ -43,9 +48,12 @@ class Block:
     """Ranked lists, best document first, and all labels of each list's query.
 
     `grade` holds one number per ranked document, NaN where it has no label; `labels` one per labelled
-    document of the query, retrieved or not. What only some metrics need travels in the named arrays:
-    `row_data` beside `grade`, `label_data` beside `labels`, `list_data` with one entry per list.
+    document of the query, retrieved or not. Arrays that only some metrics need have names:
+    `row_data` is aligned with `grade`, `label_data` with `labels`, `list_data` has one entry per list.
     Intermediate results are computed once and shared by all metrics and cut-offs.
+
+    For labels that are drawn several times, `pool` has them by query, and `row_data["label"]` the row there of the
+    label of each ranked document, −1 where it has none.
     """
 
     ranked: Ragged
@@ -55,12 +63,13 @@ class Block:
     row_data: Mapping[str, Array] = field(default_factory=dict)
     label_data: Mapping[str, Array] = field(default_factory=dict)
     list_data: Mapping[str, Array] = field(default_factory=dict)
+    pool: QueryPool | None = None
     _memo: dict[object, object] = field(default_factory=dict, repr=False)
 
-    def once(self, key: object, make: Callable[[], Value]) -> Value:
-        """The value under `key`, made at its first use."""
+    def cached(self, key: object, compute: Callable[[], Value]) -> Value:
+        """The value under `key`, computed at its first use."""
         if key not in self._memo:
-            self._memo[key] = make()
+            self._memo[key] = compute()
         return self._memo[key]  # type: ignore[return-value]
 
     @property
@@ -72,107 +81,93 @@ class Block:
         """Per ranked document, whether it has a label."""
         return ~np.isnan(self.grade)
 
-    def found(self, rel: float | None) -> Found:
-        """The ranked documents that are relevant: their grade at least `rel`, or above 0."""
-
-        def compute() -> Found:
-            mask = is_relevant(self.grade, rel)
-            rows = np.flatnonzero(mask)
-            return Found(self.ranked.keep(mask), rows, self.ranked.place[rows])
-
-        return self.once(("found", rel), compute)
-
-    def hits_within(self, k: int | None, rel: float | None) -> Ints:
-        """Per list, how many relevant documents stand in its top k."""
-        return self.once(("hits_within", k, rel), lambda: self.found(rel).counts(k))
-
-    def relevant(self, rel: float | None) -> Ints:
-        """Per list, how many relevant documents its query has."""
-        return self.once(("relevant", rel), lambda: self.labelled.counts(is_relevant(self.labels, rel)))
+    @cached_property
+    def shown(self) -> Bools:
+        """Per ranked document, whether its label rests on evidence of its own: it was shown, or judged by a person."""
+        return self.row_data["shown"].astype(np.bool_) if "shown" in self.row_data else self.judged
 
     @cached_property
-    def _ideal(self) -> tuple[Ragged, Floats]:
-        """The labels above 0 of each query, largest first; others add nothing to any ideal."""
-        positive = self.labels > 0
-        lists, grade = self.labelled.keep(positive), self.labels[positive]
-        inside = lists.owner[1:] == lists.owner[:-1]
-        if (grade[1:] > grade[:-1])[inside].any():
-            grade = grade[np.lexsort((-grade, lists.owner))]
-        return lists, grade
+    def _graded(self) -> GradedLabels:
+        return GradedLabels(self.labelled, self.labels)
+
+    def hits(self, rel: float | None) -> Hits:
+        """The ranked documents that are relevant: with a grade of at least `rel`, or above 0."""
+
+        def compute() -> Hits:
+            mask = is_relevant(self.grade, rel)
+            rows = np.flatnonzero(mask)
+            return Hits(self.ranked.keep(mask), rows, self.ranked.place[rows])
+
+        return self.cached(("hits", rel), compute)
+
+    def count_hits(self, k: int | None, rel: float | None) -> Ints:
+        """Per list, the number of relevant documents in its top k."""
+        return self.cached(("hit_count", k, rel), lambda: self.hits(rel).counts(k))
+
+    def find_first_hit(self, rel: float | None) -> Ints:
+        """Per list, the rank of its first relevant document; 0 where it has none."""
+
+        def compute() -> Ints:
+            hits = self.hits(rel)
+            rank = np.zeros(self.size, dtype=np.int64)
+            first = hits.lists.place == 1
+            rank[hits.lists.owner[first]] = hits.rank[first]
+            return rank
+
+        return self.cached(("first_hit", rel), compute)
+
+    def count_relevant(self, rel: float | None) -> Ints:
+        """Per list, the number of relevant documents of its query."""
+        return self._graded.count_relevant(rel)
 
     def ideal(self, rel: float | None) -> tuple[Ragged, Floats]:
         """The grades of the relevant documents of each query, largest first: the ideal ranking."""
-
-        def compute() -> tuple[Ragged, Floats]:
-            lists, grade = self._ideal
-            mask = is_relevant(grade, rel)
-            return (lists, grade) if mask.all() else (lists.keep(mask), grade[mask])
-
-        return self.once(("ideal", rel), compute)
+        return self._graded.ideal(rel)
 
     def within(self, k: int | None) -> Bools:
-        """Per ranked document, whether it stands in the top k."""
+        """Per ranked document, whether it is in the top k."""
         return np.ones(self.ranked.rows, dtype=np.bool_) if k is None else self.ranked.place <= k
 
     def depth(self, k: int | None) -> Ints:
-        """Per list, how many documents its top k has: fewer than k where the list is shorter."""
+        """Per list, the length of its top k: less than k where the list is shorter."""
         return self.ranked.lengths if k is None else np.minimum(self.ranked.lengths, k)
 
+    def gains(self, kind: str) -> Floats:
+        """The gain of each ranked document with a grade above 0, in the order of `hits(None)`."""
+        return self.cached(("gains", kind), lambda: GAINS[kind](self.grade[self.hits(None).rows]))
+
+    def ideal_gains(self, kind: str) -> Floats:
+        """The gain of each document of the ideal ranking `ideal(None)`."""
+        return self._graded.ideal_gains(kind)
+
     def dcg(self, kind: str, k: int | None) -> Floats:
-        """Per list, the discounted gain of its top k; a label of 0 or below gains nothing."""
-        found = self.found(None)
-        weighed = self.once(
-            ("weighed", kind), lambda: GAINS[kind](self.grade[found.rows]) * by_rank(discount, found.rank)
-        )
-        return self.once(("dcg", kind, k), lambda: found.sums(weighed, k))
+        """Per list, the discounted cumulative gain of its top k; a label of 0 or below has no gain."""
+        hits = self.hits(None)
+        discounted = self.cached(("discounted", kind), lambda: self.gains(kind) * weights_by_rank(discount, hits.rank))
+        return self.cached(("dcg", kind, k), lambda: hits.sums(discounted, k))
 
     def ideal_dcg(self, kind: str, k: int | None) -> Floats:
-        """Per list, the largest discounted gain that k documents could have had, from all labels."""
-        lists, grade = self._ideal
-        weighed = self.once(("ideal_weighed", kind), lambda: GAINS[kind](grade) * by_rank(discount, lists.place))
+        """Per list, the DCG of the top k of the ideal ranking, which is built from all labels."""
+        return self._graded.ideal_dcg(kind, k)
 
-        def compute() -> Floats:
-            return lists.sums(weighed if k is None else np.where(lists.place <= k, weighed, 0.0))
+    def condense(self, k: int | None = None) -> Block:
+        """The top k (or all) without the unjudged documents; the others move up."""
+        return self.cached(("condensed", k), lambda: self._keep_rows(self.shown & self.within(k)))
 
-        return self.once(("ideal_dcg", kind, k), compute)
-
-    def condensed(self, k: int | None = None) -> Block:
-        """The top k (or all) with the unjudged documents taken out, the others moved up."""
-        return self.once(("condensed", k), lambda: self._kept(self.judged & self.within(k)))
-
-    def _kept(self, mask: Bools) -> Block:
+    def _keep_rows(self, mask: Bools) -> Block:
         return Block(
-            self.ranked.keep(mask),
-            self.grade[mask],
-            self.labelled,
-            self.labels,
-            {name: values[mask] for name, values in self.row_data.items()},
-            self.label_data,
-            self.list_data,
+            ranked=self.ranked.keep(mask),
+            grade=self.grade[mask],
+            labelled=self.labelled,
+            labels=self.labels,
+            row_data={name: values[mask] for name, values in self.row_data.items()},
+            label_data=self.label_data,
+            list_data=self.list_data,
+            pool=self.pool,
         )
-
-
-def is_relevant(grade: Floats, rel: float | None) -> Bools:
-    """Whether each grade counts as relevant: at least `rel`, or above 0. NaN, no label, never does."""
-    return grade > 0 if rel is None else grade >= rel
-
-
-def discount(rank: Floats) -> Floats:
-    """What a place at `rank` is worth in the metrics with a logarithmic discount."""
-    worth: Floats = 1.0 / np.log2(rank + 1.0)
-    return worth
-
-
-def by_rank(worth: Callable[[Floats], Floats], rank: Ints) -> Floats:
-    """`worth` of each rank, computed once for each rank that there is."""
-    # The table's length is a power of two, so that a vectorised `worth` meets each rank at the same
-    # place of its loop, whatever the block: its last bit must not depend on that.
-    top = int(rank.max(initial=1))
-    table = worth(np.arange(1, 1 << max(top.bit_length(), 4) + 1, dtype=np.float64))
-    return table[rank - 1]
 
 
 def safe_ratio(above: Floats | Ints, below: Floats | Ints, *, empty: float = 0.0) -> Floats:
-    """`above / below`, and `empty` where `below` is 0; what that means there is for the caller to say."""
+    """`above / below`, and `empty` where `below` is 0."""
     ratio: Floats = np.divide(above, below, out=np.full(len(below), empty), where=below > 0)
     return ratio

@@ -1,19 +1,21 @@
-"""What a metric's number means at the edges; stored with every number that is published."""
+"""The conventions that decide edge cases of metrics; published with every number."""
 
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-# The ways to count documents without a label, in words; the first is the rule for labels made from behaviour.
+# The treatments of documents without a label.
 UNJUDGED = {
+    "posterior": "estimated from ranks and clicks",
     "cut_then_condense": "taken out after the cut",
     "zero": "counted as 0",
     "condense": "taken out before the cut",
 }
+POINT_RULE = "cut_then_condense"  # where labels from behaviour are not drawn from a posterior
 
 
 class Conventions(BaseModel):
-    """The choices that two evaluators may make differently and still both be right."""
+    """Choices on which evaluators differ without being wrong."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -23,11 +25,15 @@ class Conventions(BaseModel):
     nothing_returned: Literal["zero", "skip"] = Field(
         default="zero", description="A labelled query for which a system returned nothing: 0, or left out."
     )
-    unjudged: Literal["auto", "zero", "condense", "cut_then_condense"] = Field(
+    unjudged: Literal["auto", "posterior", "zero", "condense", "cut_then_condense"] = Field(
         default="auto",
         description="A ranked document without a label: gain 0 (`zero`), taken out before the cut at k (`condense`) "
-        "or after it (`cut_then_condense`, nothing moves up from below k). `auto` is `zero` for human judgments "
-        "and `cut_then_condense` for labels from behaviour.",
+        "or after it (`cut_then_condense`, nothing moves up from below k). `posterior`, for labels from behaviour: "
+        "every document of the pool has a posterior of its grade, shown or not; metrics are means over draws from it, "
+        "and nothing is taken out. The other rules score the published grades of documents that were shown. `auto` is "
+        "`zero` for human judgments, `posterior` for labels that the run makes from a log, and `cut_then_condense` for "
+        "labels from behaviour that have no posterior: those of `labels_of`, and of another `labels.grade.objective` "
+        "than `click` or `scale` than `cuts`.",
     )
     ties: Literal["doc_id_desc", "doc_id_asc", "error"] = Field(
         default="doc_id_desc", description="Documents at equal score or rank: by doc_id, or the run stops."

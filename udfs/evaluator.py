@@ -1,32 +1,35 @@
 """Metrics in memory, without Spark: for a notebook, a unit test, or tables that fit one machine.
 
-from udfs.evaluator import Evaluator, evaluate
+import assay
 
-Evaluator(metrics=["ndcg@10", "mrr"]).evaluate_ranking(["b", "a"], {"a": 3, "c": 1})
-evaluate(rankings, labels, metrics=["ndcg@10", "recall@100"])
+assay.Evaluator(metrics=["ndcg@10", "mrr"]).evaluate_ranking(["b", "a"], {"a": 3, "c": 1})
+assay.evaluate_tables(rankings, labels, metrics=["ndcg@10", "recall@100"])
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from schemas.errors import DataQualityError, InputError
+from udfs.compute import compute_metrics
 from udfs.conventions import Conventions
-from udfs.lists import assemble
-from udfs.ragged import Ragged
-from udfs.registry import parse_all
-from udfs.score import score
+from udfs.lists import build_ranking_block
+from udfs.order import build_sort_keys, order_rows
+from udfs.ragged import Ints, Ragged
+from udfs.registry import parse_metrics
 
 DEFAULT_METRICS = ("ndcg@10", "recall@10", "precision@10", "hit@10", "mrr@10", "map", "judged@10")
+_IDS = ("key", "id", "doc_id")
 AT_EVERY_K = ("ndcg", "recall", "precision", "hit")
 
 Frame = TypeVar("Frame")
 
 
-class Change(NamedTuple):
+class MetricChange(NamedTuple):
     """One metric of two rankings; `relative` is null where the baseline is 0, all are where either is undefined."""
 
     baseline: float | None
@@ -36,10 +39,10 @@ class Change(NamedTuple):
 
 
 class Evaluator:
-    """Scores one ranking at a time, by the same kernels as everything else.
+    """Scores one ranking at a time, with the same kernels as a run.
 
-    Name the metrics, or the cut-offs at which the usual ones are wanted. `max_grade` is the top of the label
-    scale, which err and graded rbp ask for.
+    Pass the names of metrics, or cut-offs to compute the usual ones at. `max_grade` is the top of the label
+    scale, which err and graded rbp require.
     """
 
     def __init__(
@@ -53,55 +56,58 @@ class Evaluator:
         names = list(metrics or ())
         if k_values:
             names += [f"{name}@{k}" for name in AT_EVERY_K for k in k_values] + ["mrr", "map"]
-        self.specs = parse_all(names or DEFAULT_METRICS)
+        self.specs = parse_metrics(names or DEFAULT_METRICS)
         conventions = conventions or Conventions()
         self.conventions = conventions.model_copy(update={"max_grade": max_grade}) if max_grade else conventions
 
     def evaluate_ranking(self, items: Iterable[Any], judgments: Any) -> dict[str, float | None]:
         """Each metric of one ranking by its name; None where it is undefined.
 
-        `items` come best first: ids, or mappings or objects that have one as `key`, `id` or `doc_id`, such as the
-        results of a vector store. Their `score` orders them only where the conventions say `order: score`.
-        `judgments` maps ids to grades, or holds pairs of both.
+        `items` come best first: ids, also integers of NumPy, pairs of an id and its score, or mappings or objects that
+        have an id as `key`, `id` or `doc_id`, such as the results of a vector store. Scores order them only where the
+        conventions say `order: score`; scores in another order than the items are warned about otherwise.
+        `judgments` maps ids to grades, or holds pairs of both, or mappings with an id and a `grade`.
         """
-        grades = dict(judgments.items() if isinstance(judgments, Mapping) else judgments)
-        ids = self._ordered(list(items))
-        codes: dict[Hashable, int] = {}
-        doc = np.array([codes.setdefault(id_, len(codes)) for id_ in ids], dtype=np.int64)
-        block, duplicates = assemble(
-            Ragged.of_lengths([len(ids)]),
-            doc,
-            np.array([grades.get(id_, np.nan) for id_ in ids], dtype=np.float64),
-            Ragged.of_lengths([len(grades)]),
-            np.array(list(grades.values()), dtype=np.float64),
-        )
-        if self.conventions.duplicates == "error" and duplicates[0]:
-            raise DataQualityError(f"{duplicates[0]} items stand in the ranking twice")
-        values = score(block, self.specs, self.conventions)
-        return {spec.name: _none(float(values[spec.key][0])) for spec in self.specs}
+        grades = _read_judgments(judgments)
+        block, duplicates = build_ranking_block(self._order_ids(list(items)), grades)
+        if self.conventions.duplicates == "error" and duplicates:
+            raise DataQualityError(f"the ranking has {duplicates} duplicate items")
+        values = compute_metrics(block, self.specs, self.conventions)
+        return {spec.name: _nan_to_none(float(values[spec.key][0])) for spec in self.specs}
 
-    def compare_rankings(self, baseline: Iterable[Any], improved: Iterable[Any], judgments: Any) -> dict[str, Change]:
+    def compare_rankings(
+        self, baseline: Iterable[Any], improved: Iterable[Any], judgments: Any
+    ) -> dict[str, MetricChange]:
         """Each metric of two rankings for the same query by its name, and the change from the first to the second."""
-        judgments = dict(judgments.items() if isinstance(judgments, Mapping) else judgments)
+        judgments = _read_judgments(judgments)
         before, after = self.evaluate_ranking(baseline, judgments), self.evaluate_ranking(improved, judgments)
-        return {name: _change(before[name], after[name]) for name in before}
+        return {name: _compare_values(before[name], after[name]) for name in before}
 
-    def _ordered(self, items: list[Any]) -> list[Hashable]:
-        ids = [_id(item) for item in items]
-        if self.conventions.order == "rank":
+    def _order_ids(self, items: list[Any]) -> list[Hashable]:
+        ids = [_get_id(item) for item in items]
+        if self.conventions.order == "rank" or not ids:
+            _warn_of_other_order(items)
             return ids
-        scores = np.array([_score(item) for item in items], dtype=np.float64)
-        if self.conventions.order == "score_float32":
-            with np.errstate(over="ignore"):
-                scores = scores.astype(np.float32).astype(np.float64)
-        if self.conventions.ties == "error" and len(set(scores.tolist())) < len(items):
+
+        def rank_ids(rows: Ints) -> Ints:  # Python compares text by code point
+            texts = [str(ids[row]) for row in rows]
+            places = {text: place for place, text in enumerate(sorted(set(texts)))}
+            return np.array([places[text] for text in texts], dtype=np.int64)
+
+        scores = np.array([_get_score(item) for item in items], dtype=np.float64)
+        order, tied = order_rows(
+            np.zeros(len(ids), dtype=np.int64),
+            Ragged.of_lengths([len(ids)]),
+            build_sort_keys(None, scores, self.conventions),
+            rank_ids,
+            self.conventions,
+        )
+        if self.conventions.ties == "error" and tied is not None:
             raise DataQualityError("items have equal scores")
-        # Python sorts text by code point and keeps the order of equals, so ids first, then scores.
-        rows = sorted(range(len(ids)), key=lambda i: str(ids[i]), reverse=self.conventions.ties != "doc_id_asc")
-        return [ids[i] for i in sorted(rows, key=lambda i: -scores[i])]
+        return ids if order is None else [ids[row] for row in order]
 
 
-def evaluate(
+def evaluate_tables(
     rankings: Frame,
     labels: Any,
     metrics: Sequence[str] = DEFAULT_METRICS,
@@ -111,38 +117,40 @@ def evaluate(
     decisions: Any = None,
     conventions: Conventions | None = None,
 ) -> Frame:
-    """One row per system and query, one column per metric by its key; null where the metric is undefined.
+    """One row per system and query, one column per metric key; null where the metric is undefined.
 
-    Tables are of pandas, Arrow or Polars, and the answer is of the kind that `rankings` is. `rankings` has
+    Tables are of pandas, Arrow or Polars, and the result is of the same kind as `rankings`. `rankings` has
     query_id, doc_id, rank or score, and system if there are several; `labels` has query_id, doc_id and grade;
-    `queries` query_id and weight; `documents` doc_id, category and popularity; `decisions` what the metrics of
+    `queries` query_id and weight; `documents` doc_id, category and popularity; `decisions` the columns that metrics of
     decisions read. Queries come in the order in which they first appear, and for each the systems.
     """
     import pyarrow.compute as pc
 
-    from udfs.collect import collect
-    from udfs.scored import scored
-    from udfs.tables import Source, table_like
+    from udfs.collect import collect_lists
+    from udfs.tables import TableReader, convert_like
+    from udfs.tabulate import tabulate_metrics
 
-    specs = parse_all(metrics)
+    specs = parse_metrics(metrics)
     conventions = conventions or Conventions()
-    source = Source(rankings, "rankings")
-    collected = collect(
+    source = TableReader(rankings, "rankings")
+    collected = collect_lists(
         source,
-        Source(labels, "labels"),
-        queries=None if queries is None else Source(queries, "queries"),
-        documents=None if documents is None else Source(documents, "documents"),
-        decisions=None if decisions is None else Source(decisions, "decisions"),
+        TableReader(labels, "labels"),
+        queries=None if queries is None else TableReader(queries, "queries"),
+        documents=None if documents is None else TableReader(documents, "documents"),
+        decisions=None if decisions is None else TableReader(decisions, "decisions"),
         conventions=conventions,
-    ).checked(conventions)
+    )
+    if conventions.ties == "error":
+        collected.require_no_ties()
     top = collected.labels.grade.max(initial=0.0)
     if conventions.max_grade is None and top > 0:
         conventions = conventions.model_copy(update={"max_grade": float(top)})
 
-    columns = scored(collected, specs, conventions)
+    columns = tabulate_metrics(collected, specs, conventions)
     if conventions.duplicates == "error" and pc.any(pc.greater(columns["duplicates"], 0)).as_py():
-        raise DataQualityError("the same document stands in a list twice", hint="duplicates: best keeps the best place")
-    return table_like(source, columns)  # type: ignore[no-any-return]
+        raise DataQualityError("a list has the same document twice", hint="duplicates: best keeps the best place")
+    return convert_like(source, columns)  # type: ignore[no-any-return]
 
 
 def _get(item: Any, names: Sequence[str]) -> Any:
@@ -155,27 +163,65 @@ def _get(item: Any, names: Sequence[str]) -> Any:
     return None
 
 
-def _id(item: Any) -> Hashable:
-    if isinstance(item, str | int):
-        return item
-    found = _get(item, ("key", "id", "doc_id"))
-    if found is None:
-        raise InputError(f"an item of type {type(item).__name__} has no id", hint="give it key, id or doc_id")
-    return found  # type: ignore[no-any-return]
+def _get_id(item: Any) -> Hashable:
+    if isinstance(item, str | int | np.integer):
+        return int(item) if isinstance(item, np.integer) else item
+    id_ = item[0] if _is_pair(item) else _get(item, _IDS)
+    if id_ is None:
+        raise InputError(
+            f"an item of type {type(item).__name__} has no id",
+            hint="give ids, pairs of an id and a score, or items with key, id or doc_id",
+        )
+    return int(id_) if isinstance(id_, np.integer) else id_
 
 
-def _score(item: Any) -> float:
-    found = _get(item, ("score",))
-    if found is None:
+def _is_pair(item: Any) -> bool:
+    """Whether an item is a plain pair; a named tuple has its id by name."""
+    return isinstance(item, tuple | list) and len(item) == 2 and not hasattr(item, "_fields")
+
+
+def _read_judgments(judgments: Any) -> dict[Hashable, Any]:
+    """Grades by id, from a mapping, from pairs, or from mappings with an id and a grade."""
+    if isinstance(judgments, Mapping):
+        return dict(judgments)
+    grades: dict[Hashable, Any] = {}
+    for judgment in judgments:
+        grade = judgment[1] if _is_pair(judgment) else _get(judgment, ("grade",))
+        if grade is None:
+            raise InputError(
+                f"a judgment of type {type(judgment).__name__} has no grade",
+                hint="give a mapping of ids to grades, pairs of both, or mappings with doc_id and grade",
+            )
+        grades[_get_id(judgment)] = grade
+    return grades
+
+
+def _warn_of_other_order(items: list[Any]) -> None:
+    """Warn where every item has a score, and the scores do not fall."""
+    scores = [item[1] if _is_pair(item) else _get(item, ("score",)) for item in items]
+    if any(score is None for score in scores):
+        return
+    rise = next((at for at in range(1, len(scores)) if scores[at] > scores[at - 1]), None)
+    if rise is not None:
+        warnings.warn(
+            f"items are scored in the order given, but item {rise + 1} has a higher score than item {rise}: sort them, "
+            "or use Conventions(order='score')",
+            stacklevel=4,
+        )
+
+
+def _get_score(item: Any) -> float:
+    score = item[1] if _is_pair(item) else _get(item, ("score",))
+    if score is None:
         raise InputError("an item has no score", hint="order: rank takes the items as they come")
-    return float(found)
+    return float(score)
 
 
-def _none(value: float) -> float | None:
+def _nan_to_none(value: float) -> float | None:
     return None if np.isnan(value) else value
 
 
-def _change(before: float | None, after: float | None) -> Change:
+def _compare_values(before: float | None, after: float | None) -> MetricChange:
     if before is None or after is None:
-        return Change(before, after, None, None)
-    return Change(before, after, after - before, (after - before) / before if before else None)
+        return MetricChange(before, after, None, None)
+    return MetricChange(before, after, after - before, (after - before) / before if before else None)

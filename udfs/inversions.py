@@ -1,4 +1,4 @@
-"""Pairs in and out of order, counted over many lists at once."""
+"""Count concordant and discordant pairs over many lists at once."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import numpy as np
 from udfs.ragged import Floats, Ints, Ragged
 
 
-def pair_orders(lists: Ragged, values: Floats | Ints) -> tuple[Ints, Ints]:
-    """Per list, how many pairs of rows have values that rise, and how many have values that fall.
+def count_pair_orders(lists: Ragged, values: Floats | Ints) -> tuple[Ints, Ints]:
+    """Per list, the number of pairs of rows with rising values, and with falling values.
 
     Pairs of equal values are neither. The time is O(n log d) for n rows with at most d different values in
     a list: each value becomes its place among the list's own, and one pass for each bit of those places,
-    highest first, settles the pairs that first differ in that bit. All sums are of integers, hence exact.
+    highest first, counts the pairs that first differ in that bit. All sums are of integers, hence exact.
     """
     place = _places(lists, values)
     rising = np.zeros(lists.size, dtype=np.int64)

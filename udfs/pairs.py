@@ -1,4 +1,4 @@
-"""What two ranked lists of the same query have in common, over many pairs of lists at once."""
+"""The documents that two ranked lists of the same query share, over many pairs of lists at once."""
 
 from __future__ import annotations
 
@@ -11,27 +11,33 @@ from udfs.ragged import Ints, Ragged
 
 
 @dataclass(frozen=True, eq=False)
-class Shared:
-    """The documents that stand in both lists of a pair, in order of their ids."""
+class SharedDocuments:
+    """The documents in both lists of a pair, in order of their ids."""
 
     lists: Ragged
-    row: Ints  # where each stands in the first block
+    row: Ints  # of each in the first block
     other_row: Ints  # and in the second
-    rank: Ints  # its rank in the first list
+    rank: Ints  # of each in the first list
     other_rank: Ints  # and in the second
 
 
-def shared(block: Block, other: Block) -> Shared:
+def find_shared_documents(block: Block, other: Block) -> SharedDocuments:
     """The documents common to list i of `block` and list i of `other`, for every i."""
-    return block.once(("shared", other), lambda: _shared(block, other))
+    return block.cached(("shared", other), lambda: _match_documents(block, other))
 
 
-def _shared(block: Block, other: Block) -> Shared:
+def _match_documents(block: Block, other: Block) -> SharedDocuments:
     owner = np.concatenate((block.ranked.owner, other.ranked.owner))
     doc = np.concatenate((block.row_data["doc"], other.row_data["doc"]))
-    # A list holds a document once, so equal neighbours are one from each side, the first block's first.
+    # A list has a document once, so equal neighbours come from both sides, the first block's first.
     order = np.lexsort((doc, owner))
     both = np.flatnonzero((doc[order][1:] == doc[order][:-1]) & (owner[order][1:] == owner[order][:-1]))
     row, other_row = order[both], order[both + 1] - block.ranked.rows
     lists = Ragged.of_lengths(np.bincount(block.ranked.owner[row], minlength=block.size))
-    return Shared(lists, row, other_row, block.ranked.place[row], other.ranked.place[other_row])
+    return SharedDocuments(
+        lists=lists,
+        row=row,
+        other_row=other_row,
+        rank=block.ranked.place[row],
+        other_rank=other.ranked.place[other_row],
+    )

@@ -1,7 +1,7 @@
 """Many lists of different lengths as one flat array, and sums over them.
 
-Every operation's answer for a list depends on that list alone, to the last bit: no sum runs across
-the border of two lists. Results therefore do not change with how lists are grouped into blocks.
+Every result for a list depends on that list alone, to the last bit: no sum runs across the border of two lists.
+Results therefore do not depend on how lists are grouped into blocks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-CELLS = 1 << 16  # of a rectangle of lists: what fits the processor's cache
+CELLS = 1 << 16  # of a rectangle of lists, so that it fits the CPU cache
 
 
 class Ragged:
@@ -35,22 +35,22 @@ class Ragged:
 
     @property
     def size(self) -> int:
-        """How many lists there are."""
+        """The number of lists."""
         return len(self.offsets) - 1
 
     @property
     def rows(self) -> int:
-        """How many rows all lists have together."""
+        """The number of rows of all lists."""
         return int(self.offsets[-1])
 
     @cached_property
     def owner(self) -> Ints:
-        """Per row, the list that it belongs to."""
+        """Per row, the number of its list."""
         return np.repeat(np.arange(self.size), self.lengths)
 
     @cached_property
     def place(self) -> Ints:
-        """Per row, its place in its list, counted from 1."""
+        """Per row, its position in its list, from 1."""
         return np.arange(1, self.rows + 1) - np.repeat(self.offsets[:-1], self.lengths)
 
     def sums(self, values: npt.NDArray[np.generic]) -> Floats:
@@ -59,11 +59,11 @@ class Ragged:
         return np.bincount(self.owner, weights=weights, minlength=self.size).astype(np.float64, copy=False)
 
     def counts(self, mask: Bools) -> Ints:
-        """Per list, how many of its rows are marked."""
+        """Per list, the number of its rows in the mask."""
         return np.bincount(self.owner[mask], minlength=self.size)
 
     def running_counts(self, mask: Bools) -> Ints:
-        """Per row, how many rows of its list up to and including it are marked."""
+        """Per row, the number of rows of its list in the mask, up to and including it."""
         total: Ints = np.concatenate(([0], np.cumsum(mask, dtype=np.int64)))
         before: Ints = np.repeat(total[self.offsets[:-1]], self.lengths)
         return total[1:] - before
@@ -91,20 +91,35 @@ class Ragged:
             order[rows] = self.offsets[:-1][self.owner[rows]] + place
         return order
 
+    def sort(self, values: Floats) -> Floats:
+        """The values of each list in ascending order."""
+        result = np.empty_like(values)
+        for rows, inside in self._rectangles():
+            rectangle = np.full(inside.shape, np.inf)
+            rectangle[inside] = values[rows]
+            result[rows] = np.sort(rectangle, axis=1)[inside]
+        return result
+
     def _rectangles(self) -> Iterator[tuple[Ints, Bools]]:
-        """Lists of similar length together: their rows, and where those lie in a rectangle with one line a list."""
-        width = np.ceil(np.log2(np.maximum(self.lengths, 1))).astype(np.int64)
-        for bits in np.unique(width[self.lengths > 0]):
-            alike = np.flatnonzero((width == bits) & (self.lengths > 0))
-            columns = np.arange(int(self.lengths[alike].max()))
+        """The rows of lists of similar length, and where those lie in a rectangle with one line a list."""
+        for _, rows in self.rectangles():
+            inside = rows >= 0
+            yield rows[inside], inside
+
+    def rectangles(self, most: int | None = None) -> Iterator[tuple[Ints, Ints]]:
+        """Lists of similar length together: their numbers, and a line with the first `most` rows of each, −1 beyond."""
+        lengths = self.lengths if most is None else np.minimum(self.lengths, most)
+        width = np.ceil(np.log2(np.maximum(lengths, 1))).astype(np.int64)
+        for bits in np.unique(width[lengths > 0]):
+            alike = np.flatnonzero((width == bits) & (lengths > 0))
+            columns = np.arange(int(lengths[alike].max()))
             lines = max(1, CELLS // len(columns))
             for first in range(0, len(alike), lines):
                 lists = alike[first : first + lines]
-                inside = columns < self.lengths[lists, None]
-                yield (self.offsets[lists, None] + columns)[inside], inside
+                yield lists, np.where(columns < lengths[lists, None], self.offsets[lists, None] + columns, -1)
 
     def repeats(self, values: Ints) -> Ints:
-        """Per row, how many earlier rows of its list hold the same value."""
+        """Per row, the number of earlier rows of its list with the same value."""
         order = np.lexsort((values, self.owner))
         value, owner = values[order], self.owner[order]
         first = np.ones(self.rows, dtype=np.bool_)
@@ -115,11 +130,11 @@ class Ragged:
         return count
 
     def keep(self, mask: Bools) -> Ragged:
-        """The borders after the rows that are not marked are taken out."""
+        """The lists with only the rows in the mask."""
         return Ragged.of_lengths(self.counts(mask))
 
     def slices(self, limit: int) -> Iterator[slice]:
-        """Consecutive runs of lists with at most `limit` rows each; a longer list stands alone."""
+        """Consecutive slices of lists with at most `limit` rows each; a longer list gets a slice of its own."""
         start = 0
         while start < self.size:
             stop = int(np.searchsorted(self.offsets, self.offsets[start] + limit, side="right")) - 1

@@ -1,6 +1,6 @@
 """The metric registry and its grammar: `name(parameters)@k`.
 
-A metric is one small file beside this one that registers itself:
+A metric is one small file in `udfs/metrics/` that registers itself:
 
     @metric(reference="…", parameters={"gain": Parameter("exp2", "…", choices=("exp2", "linear"))})
     def ndcg(block: Block, k: int | None, *, gain: str) -> Floats:
@@ -9,38 +9,37 @@ A metric is one small file beside this one that registers itself:
         The formula, its edges, when to use it and when not.
         \"\"\"
 
-The kernel answers one number per list. Where the number is undefined is stated once, by `defined`,
-and applied by `udfs.score`. Two scopes differ from that. A metric of scope `pair` compares two lists of
-one query: its kernel takes two blocks, aligned list by list, as in `rbo(block, other, k, *, p)`. One of
-scope `system` looks at everything that a system showed: `catalog_coverage(shown, catalogue)`.
+The kernel returns one number per list. Which queries it is undefined for is declared by `defined` and applied by
+`udfs.compute`. Two scopes differ: a metric of scope `pair` compares two lists of one query, so its kernel takes two
+blocks, aligned list by list, as in `rbo(block, other, k, *, p)`; one of scope `system` describes all that a system
+shows, so its kernel takes an `Exposure` and returns one number per system, as in `catalog_coverage(exposure, k)`.
 """
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import pkgutil
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Literal
 
 from schemas.errors import ConfigurationError, did_you_mean
-from udfs.block import Block
+from schemas.registry import Registry
 from udfs.ragged import Floats, Ints
 
 Argument = str | float | bool | None
 Kernel = Callable[..., Floats]
 Pool = Callable[..., Floats | Ints]
-POOL = "__pool"  # what follows a metric's key in the name of its column of pooled denominators
-Defined = Literal["always", "relevant", "gain", "kernel"]
+Steps = Callable[..., str]
+Terms = Callable[..., tuple[Floats, Floats]]
+POOL = "__pool"  # suffix of the column that holds a metric's divisors
+Defined = Literal["always", "labelled", "relevant", "gain", "kernel"]
 Scope = Literal["list", "pair", "system"]
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a metric: its default, its meaning, and what it may be."""
+    """A parameter of a metric: its default, meaning and allowed values."""
 
     default: Argument
     meaning: str
@@ -49,7 +48,7 @@ class Parameter:
     maximum: float | None = None
 
     def read(self, text: str, where: str) -> Argument:
-        """The argument written as `text`."""
+        """Parse the argument written as `text`."""
         if self.choices:
             if text not in self.choices:
                 raise ConfigurationError(f"{text!r} is not a value of {where}", hint=did_you_mean(text, self.choices))
@@ -74,8 +73,8 @@ REL = Parameter(None, "smallest grade that counts as relevant; the run's setting
 GMAX = Parameter(None, "top of the label scale, never of one query; grades above it count as it; the run's max_grade")
 
 
-def top_of_scale(gmax: float | None) -> float:
-    """`gmax`, or an error for people where neither the metric nor the run says what it is."""
+def require_top_grade(gmax: float | None) -> float:
+    """Return `gmax`, or raise where neither the metric nor the run sets it."""
     if gmax is None or not gmax > 0:
         problem = "the top of the label scale is not known" if gmax is None else f"gmax={gmax:g} is not above 0"
         raise ConfigurationError(problem, hint="write gmax=3 in the metric, for instance, or set max_grade for the run")
@@ -84,7 +83,7 @@ def top_of_scale(gmax: float | None) -> float:
 
 @dataclass(frozen=True)
 class Metric:
-    """A registered metric: how it is written, what it needs, and the kernel that computes it."""
+    """A registered metric: its grammar, its inputs, and the kernel that computes it."""
 
     name: str
     kernel: Kernel = field(repr=False)
@@ -99,20 +98,23 @@ class Metric:
     reads: tuple[str, ...]
     scope: Scope
     pool: Pool | None = field(default=None, repr=False)
+    ratio: tuple[str, str] | None = None
+    steps: Steps | None = field(default=None, repr=False)
+    terms: Terms | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
-class Spec:
-    """A metric as somebody asked for it: with its arguments and its cut-off."""
+class MetricSpec:
+    """A metric as requested: with its arguments and its cut-off."""
 
     metric: Metric
-    given: tuple[tuple[str, Argument], ...]  # arguments that differ from their defaults, by name
+    overrides: tuple[tuple[str, Argument], ...]  # arguments that differ from their defaults
     k: int | None
 
     @property
     def name(self) -> str:
-        """The canonical name: what was meant, defaults left out."""
-        inside = ",".join(f"{name}={_print(value)}" for name, value in self.given)
+        """The canonical name, without arguments that equal their defaults."""
+        inside = ",".join(f"{name}={_format_argument(value)}" for name, value in self.overrides)
         return self.metric.name + (f"({inside})" if inside else "") + ("" if self.k is None else f"@{self.k}")
 
     @property
@@ -123,10 +125,10 @@ class Spec:
     @property
     def arguments(self) -> dict[str, Argument]:
         defaults = {name: parameter.default for name, parameter in self.metric.parameters.items()}
-        return defaults | dict(self.given)
+        return defaults | dict(self.overrides)
 
 
-_METRICS: dict[str, Metric] = {}
+METRICS: Registry[Metric] = Registry("metric", "udfs.metrics")
 
 
 def metric(
@@ -140,119 +142,100 @@ def metric(
     reads: tuple[str, ...] = (),
     scope: Scope = "list",
     pool: Pool | None = None,
+    ratio: tuple[str, str] | None = None,
+    steps: Steps | None = None,
+    terms: Terms | None = None,
 ) -> Callable[[Kernel], Kernel]:
     """Register the decorated kernel under its own name.
 
-    `defined` says which queries have an answer: those with a relevant document (`relevant`), those whose
-    ideal gain is above 0 (`gain`), those where the kernel does not answer NaN (`kernel`), or all of them,
-    labelled or not (`always`). Where a kernel of the first two answers NaN, that is one more query without
-    relevant documents. `condensable` is false for what must see the unjudged documents. `needs` names the
-    tables beyond labels (`documents`, `decisions`, `earlier` for another list of the query), and `reads`
-    the named arrays of the block that come from them. `pool` is for a metric that is a ratio: called as the
-    kernel is, it answers what each list's value was divided by, so that Σ value · pool / Σ pool is the ratio
-    over all queries together.
+    `defined` says which queries have a value: those with a relevant document (`relevant`), those whose ideal gain is
+    above 0 (`gain`), those where the kernel does not return NaN (`kernel`), those with a label (`labelled`), or all of
+    them (`always`). Where a kernel of the first two returns NaN, the query counts as one without relevant documents.
+    The last two are for kernels that do not read grades. `condensable` is false for metrics that must see the unjudged
+    documents. `needs` names the tables beyond labels (`documents`, `decisions`, `earlier` for another list of the
+    query), and `reads` the arrays of the block that come from them.
+
+    `pool` is for a metric that is a ratio: called like the kernel, it returns the divisor of each list, so that
+    Σ value · pool / Σ pool is the ratio over all queries. `ratio` names its numerator and divisor, and `steps` writes
+    the arithmetic of a block's only list. `terms` is for a metric that is a sum over ranks: called like the kernel, it
+    returns the gain of each ranked document and the discount it is multiplied by. `assay explain` prints them all.
     """
 
     def register(kernel: Kernel) -> Kernel:
-        name = kernel.__name__
-        if name in _METRICS:
-            raise ValueError(f"two metrics are named {name!r}")
         summary, _, explanation = (inspect.getdoc(kernel) or "").partition("\n\n")
-        own = dict(parameters or {}) | ({"judged_only": JUDGED_ONLY} if condensable else {})
-        _METRICS[name] = Metric(
-            name,
-            kernel,
-            summary,
-            explanation,
-            reference,
-            own,
-            cutoff,
-            defined,
-            condensable,
-            needs,
-            reads,
-            scope,
-            pool,
+        METRICS.register(
+            kernel.__name__,
+            Metric(
+                name=kernel.__name__,
+                kernel=kernel,
+                summary=summary,
+                explanation=explanation,
+                reference=reference,
+                parameters=dict(parameters or {}) | ({"judged_only": JUDGED_ONLY} if condensable else {}),
+                cutoff=cutoff,
+                defined=defined,
+                condensable=condensable,
+                needs=needs,
+                reads=reads,
+                scope=scope,
+                pool=pool,
+                ratio=ratio,
+                steps=steps,
+                terms=terms,
+            ),
         )
         return kernel
 
     return register
 
 
-@cache
-def metrics() -> Mapping[str, Metric]:
-    """All metrics by name; every file in `udfs/metrics/` registers its own when it is imported."""
-    import udfs.metrics
-
-    for module in pkgutil.iter_modules(udfs.metrics.__path__):
-        importlib.import_module(f"udfs.metrics.{module.name}")
-    return dict(sorted(_METRICS.items()))
-
-
 _WRITTEN = re.compile(r"\s*(?P<name>[A-Za-z_][\w]*)\s*(?:\((?P<inside>[^()]*)\))?\s*(?:@\s*(?P<k>\d+))?\s*")
 
 
-def parse(text: str) -> Spec:
-    """The metric written as `text`, or an error that names the nearest one that exists."""
+def parse_metric(text: str) -> MetricSpec:
+    """Parse a metric; an unknown name raises an error that suggests the nearest one."""
     match = _WRITTEN.fullmatch(text)
     if match is None:
         raise ConfigurationError(f"cannot read the metric {text!r}", hint="write name(parameter=value)@k, e.g. ndcg@10")
-    known = metrics()
     name = match["name"].lower()
-    if name not in known:
-        near = did_you_mean(name, known)
+    if name not in METRICS:
+        near = did_you_mean(name, METRICS)
         written = near.replace("'? ", f"@{match['k']}'? ", 1) if match["k"] else near
         raise ConfigurationError(f"unknown metric {text!r}", hint=written)
-    found = known[name]
+    metric = METRICS[name]
     k = int(match["k"]) if match["k"] else None
-    if k is None and found.cutoff == "required":
+    if k is None and metric.cutoff == "required":
         raise ConfigurationError(f"{text!r} needs a cut-off", hint=f"write {name}@10, for instance")
-    if k is not None and (found.cutoff == "none" or k < 1):
-        allowed = "it takes no cut-off" if found.cutoff == "none" else "cut-offs start at 1"
+    if k is not None and (metric.cutoff == "none" or k < 1):
+        allowed = "it takes no cut-off" if metric.cutoff == "none" else "cut-offs start at 1"
         raise ConfigurationError(f"{text!r} has a cut-off it cannot have", hint=allowed)
-    arguments = dict(_arguments(found, match["inside"] or "", text))
-    given = tuple(
-        (n, arguments[n]) for n, p in found.parameters.items() if n in arguments and arguments[n] != p.default
+    arguments = dict(_parse_arguments(metric, match["inside"] or "", text))
+    overrides = tuple(
+        (n, arguments[n]) for n, p in metric.parameters.items() if n in arguments and arguments[n] != p.default
     )
-    return Spec(found, given, k)
+    return MetricSpec(metric, overrides, k)
 
 
-def parse_all(texts: Iterable[str]) -> tuple[Spec, ...]:
-    """Several metrics, in order; one that is asked for twice is computed once."""
-    return tuple({spec.key: spec for spec in map(parse, texts)}.values())
+def parse_metrics(texts: Iterable[str]) -> tuple[MetricSpec, ...]:
+    """Parse several metrics, in order; a metric that is listed twice is computed once."""
+    return tuple({spec.key: spec for spec in map(parse_metric, texts)}.values())
 
 
-def _arguments(found: Metric, inside: str, text: str) -> Iterable[tuple[str, Argument]]:
+def _parse_arguments(metric: Metric, inside: str, text: str) -> Iterable[tuple[str, Argument]]:
     for part in filter(None, (piece.strip() for piece in inside.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
             raise ConfigurationError(f"cannot read {part!r} in {text!r}", hint="write parameter=value")
-        if name not in found.parameters:
-            hint = did_you_mean(name, found.parameters) if found.parameters else f"{found.name} has no parameters"
+        if name not in metric.parameters:
+            hint = did_you_mean(name, metric.parameters) if metric.parameters else f"{metric.name} has no parameters"
             raise ConfigurationError(f"unknown parameter {name!r} in {text!r}", hint=hint)
-        yield name, found.parameters[name].read(value, f"{name} in {text!r}")
+        yield name, metric.parameters[name].read(value, f"{name} in {text!r}")
 
 
-def _print(value: Argument) -> str:
+def _format_argument(value: Argument) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
         short = f"{value:g}"
         return short if float(short) == value else repr(value)
     return str(value)
-
-
-__all__ = [
-    "GMAX",
-    "POOL",
-    "REL",
-    "Block",
-    "Metric",
-    "Parameter",
-    "Spec",
-    "metric",
-    "metrics",
-    "parse",
-    "parse_all",
-    "top_of_scale",
-]

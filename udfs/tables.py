@@ -1,4 +1,4 @@
-"""Tables of pandas, Arrow or Polars: their columns in, and a table of the same kind out."""
+"""Read the columns of pandas, Arrow or Polars tables, and return tables of the same kind."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from udfs.ragged import Floats, Ints
 
 Words = npt.NDArray[np.uint64]
 
-ROWS_AT_ONCE = 1 << 15  # what a fingerprint is made of then stays in the processor's cache
+ROWS_AT_ONCE = 1 << 15  # keeps the input of the hash in the CPU cache
 
 
-class Source:
-    """A table that somebody handed in, read column by column; only what is asked for is converted."""
+class TableReader:
+    """A table read column by column; only the columns that are used are converted."""
 
     def __init__(self, table: Any, name: str) -> None:
         self.name = name
@@ -38,14 +38,14 @@ class Source:
         return column in self.names
 
     def column(self, column: str) -> pa.ChunkedArray:
-        """A column as Arrow, dictionaries written out."""
+        """A column as Arrow, dictionaries decoded."""
         if column not in self.names:
             raise InputError(f"{self.name} has no column {column!r}", hint=did_you_mean(column, self.names))
         try:
             values = self._arrow(column)
         except UnicodeEncodeError:
             problem = f"{self.name}.{column} holds text that is not Unicode (half of a surrogate pair)"
-            raise InputError(problem, hint="repair the text where it was decoded") from None
+            raise InputError(problem, hint="fix the text where it was decoded") from None
         except pa.ArrowException as error:
             raise InputError(f"{self.name}.{column} cannot be read", hint=str(error).splitlines()[0]) from None
         if isinstance(values, pa.Array):
@@ -58,14 +58,14 @@ class Source:
         return self._table.get_column(column).to_arrow() if self.kind == "polars" else self._table.column(column)
 
     def ids(self, column: str) -> pa.ChunkedArray:
-        """A column of which no row may be empty."""
+        """A column without nulls."""
         values = self.column(column)
         if values.null_count:
             raise InputError(f"{self.name}.{column} is empty in {values.null_count} rows", hint="fill or drop them")
         return values
 
     def numbers(self, column: str) -> Floats:
-        """A column as floats, NaN where it is empty."""
+        """A column as floats, NaN for null."""
         values = self.column(column)
         try:
             return np.asarray(values.cast(pa.float64()).to_numpy(), dtype=np.float64)
@@ -74,10 +74,10 @@ class Source:
             raise InputError(problem, hint=str(error).splitlines()[0]) from None
 
 
-def encode(*columns: pa.ChunkedArray) -> tuple[list[Ints], pa.Array]:
+def encode_ids(*columns: pa.ChunkedArray) -> tuple[list[Ints], pa.Array]:
     """The columns as codes of one dictionary, and that dictionary as strings, in order of first appearance."""
-    joined = _joined(columns)
-    if _in_runs(joined[:ROWS_AT_ONCE]):  # then the ids of a run are compared, not hashed
+    joined = _concat(columns)
+    if _in_runs(joined[:ROWS_AT_ONCE]):  # compare the ids of a run instead of hashing them
         runs = pc.run_end_encode(joined, run_end_type=pa.int64())
         distinct = pc.dictionary_encode(runs.values)
         codes = np.repeat(distinct.indices.to_numpy().astype(np.int64), np.diff(runs.run_ends.to_numpy(), prepend=0))
@@ -88,32 +88,32 @@ def encode(*columns: pa.ChunkedArray) -> tuple[list[Ints], pa.Array]:
 
 
 def _in_runs(ids: pa.Array) -> bool:
-    """Whether equal ids mostly follow each other, as those of queries do where nobody has mixed the rows."""
+    """Whether equal ids mostly follow each other, as those of queries do in unshuffled tables."""
     return 2 * len(pc.run_end_encode(ids).values) < len(ids)
 
 
-def identify(*columns: pa.ChunkedArray) -> list[Ints]:
-    """The columns as numbers, equal where the ids are: whole numbers as they are, text by its 64-bit fingerprint.
+def hash_ids(*columns: pa.ChunkedArray) -> list[Ints]:
+    """The columns as numbers that are equal where the ids are: integers as they are, text as a 64-bit hash.
 
-    Two different texts have the same fingerprint once in 2^64 pairs; a dictionary of all documents would be
-    certain, and cost more than all else together.
+    Two different texts collide once in 2^64 pairs; an exact dictionary of all documents would cost more than
+    everything else together.
     """
-    joined = _joined(columns)
-    return _split(joined.to_numpy() if pa.types.is_integer(joined.type) else fingerprints(joined), columns)
+    joined = _concat(columns)
+    return _split(joined.to_numpy() if pa.types.is_integer(joined.type) else hash_texts(joined), columns)
 
 
-def fingerprints(texts: pa.LargeStringArray) -> Ints:
+def hash_texts(texts: pa.LargeStringArray) -> Ints:
     """Per text, a 64-bit hash of its length and its bytes, eight at a time."""
     _, borders, data = texts.buffers()
     offsets = np.frombuffer(borders, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     content = np.frombuffer(data, dtype=np.uint8) if data else np.zeros(0, dtype=np.uint8)
     content = np.concatenate((content, np.zeros(8, dtype=np.uint8)))
-    words = np.ndarray((len(content) - 7,), np.dtype("<u8"), content, 0, (1,))  # the word at every byte
-    parts = [_mix(words, offsets[at : at + ROWS_AT_ONCE + 1]) for at in range(0, len(texts), ROWS_AT_ONCE)]
+    words = np.ndarray((len(content) - 7,), np.dtype("<u8"), content, 0, (1,))  # the 8-byte word at every byte
+    parts = [_hash_words(words, offsets[at : at + ROWS_AT_ONCE + 1]) for at in range(0, len(texts), ROWS_AT_ONCE)]
     return np.concatenate([*parts, np.zeros(0, dtype=np.uint64)]).view(np.int64)
 
 
-def _mix(words: Words, offsets: Ints) -> Words:
+def _hash_words(words: Words, offsets: Ints) -> Words:
     start, left = offsets[:-1], np.diff(offsets)
     mixed = left.astype(np.uint64) * _ODD
     rows = np.arange(len(left))
@@ -129,8 +129,8 @@ _ODD = np.uint64(0xD6E8FEB86659FD93)
 _FIRST = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)  # the first bytes of a word
 
 
-def _joined(columns: tuple[pa.ChunkedArray, ...]) -> pa.Array:
-    """The columns one after the other, as whole numbers if all are, and as text otherwise."""
+def _concat(columns: tuple[pa.ChunkedArray, ...]) -> pa.Array:
+    """The columns concatenated, as integers if all are, and as text otherwise."""
     common = pa.int64() if all(pa.types.is_integer(column.type) for column in columns) else pa.large_string()
     chunks = [chunk for column in columns for chunk in column.cast(common).chunks]
     return pa.concat_arrays(chunks) if chunks else pa.array([], common)
@@ -140,20 +140,24 @@ def _split(values: Ints, columns: tuple[pa.ChunkedArray, ...]) -> list[Ints]:
     return np.split(values, np.cumsum([len(column) for column in columns])[:-1])
 
 
-def by_code_point(ids: pa.ChunkedArray) -> Ints:
-    """Per id, its place in the order of code points; which is that of UTF-8 bytes, by which Arrow sorts text."""
-    texts = _joined((ids.cast(pa.large_string()),))
+def order_by_code_point(ids: pa.ChunkedArray) -> Ints:
+    """Per id, its position in the order of code points, which is that of the UTF-8 bytes by which Arrow sorts text."""
+    texts = _concat((ids.cast(pa.large_string()),))
     place = np.empty(len(texts), dtype=np.int64)
     place[pc.array_sort_indices(texts).to_numpy()] = np.arange(len(texts))
     return place
 
 
-def table_like(source: Source, columns: dict[str, pa.Array]) -> Any:
-    """The columns as a table of the kind that `source` is."""
-    table = pa.table(columns)
-    if source.kind == "pandas":
+def convert_like(source: TableReader, columns: dict[str, pa.Array]) -> Any:
+    """The columns as a table of the same kind as `source`."""
+    return convert_kind(pa.table(columns), source.kind)
+
+
+def convert_kind(table: pa.Table, kind: str) -> Any:
+    """An Arrow table as one of `kind`: pandas, polars or pyarrow."""
+    if kind == "pandas":
         return table.to_pandas()
-    if source.kind == "polars":
+    if kind == "polars":
         import polars
 
         return polars.from_arrow(table)

@@ -1,1 +1,1 @@
-"""One file per metric; each registers itself with `udfs.registry.metric`."""
+"""The metrics, one file each; every file registers its own with `udfs.registry.metric`."""

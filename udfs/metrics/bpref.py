@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from udfs.block import Block, is_relevant, safe_ratio
+from udfs.block import Block, safe_ratio
+from udfs.graded import is_relevant
 from udfs.ragged import Floats
 from udfs.registry import REL, metric
 
@@ -23,13 +24,13 @@ def bpref(block: Block, k: int | None, *, rel: float | None) -> Floats:
     Use it: with incomplete judgments, to check whether another metric moved only because of unjudged documents.
     Not: where nearly all of the top is judged; or where no document was judged non-relevant, since it is then recall.
     """
-    found, relevant = block.found(rel), block.relevant(rel)
+    hits, relevant = block.hits(rel), block.count_relevant(rel)
 
     def preferred() -> Floats:
         rejected = (block.grade >= 0) & ~is_relevant(block.grade, rel)
         judged_bad = block.labelled.counts((block.labels >= 0) & ~is_relevant(block.labels, rel))
-        above = block.ranked.running_counts(rejected)[found.rows]
-        most = relevant[found.lists.owner]
-        return 1.0 - safe_ratio(np.minimum(above, most), np.minimum(judged_bad[found.lists.owner], most))
+        above = block.ranked.running_counts(rejected)[hits.rows]
+        most = relevant[hits.lists.owner]
+        return 1.0 - safe_ratio(np.minimum(above, most), np.minimum(judged_bad[hits.lists.owner], most))
 
-    return safe_ratio(found.sums(block.once(("preferred", rel), preferred), k), relevant)
+    return safe_ratio(hits.sums(block.cached(("preferred", rel), preferred), k), relevant)

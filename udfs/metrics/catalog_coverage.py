@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from udfs.ragged import Floats, Ints
+from udfs.block import safe_ratio
+from udfs.exposure import Exposure
+from udfs.ragged import Floats
 from udfs.registry import metric
 
 
@@ -14,7 +16,7 @@ from udfs.registry import metric
     needs=("documents",),
     scope="system",
 )
-def catalog_coverage(shown: Ints, catalogue: int) -> Floats:
+def catalog_coverage(exposure: Exposure, k: int) -> Floats:
     """The share of the catalogue that a system shows in the top k of any query.
 
     Formula: distinct documents in the top k of any list / documents in the catalogue. One number per system:
@@ -23,7 +25,8 @@ def catalog_coverage(shown: Ints, catalogue: int) -> Floats:
     Edges: documents that are not in the catalogue are not counted. It grows with the number of queries, so
     only systems that answered the same queries can be compared.
 
-    Use it: to see whether part of a catalogue can never be found.
+    Use it: to see whether part of a catalogue is never shown.
     Not: as a target in itself.
     """
-    return shown / np.float64(catalogue)
+    shown = exposure.documents.counts(exposure.in_catalogue)
+    return safe_ratio(shown, np.full(exposure.size, exposure.catalogue_size), empty=np.nan)

@@ -22,4 +22,4 @@ def f1(block: Block, k: int | None, *, rel: float | None) -> Floats:
     Not: for a ranking; it sees neither order nor grades.
     """
     size = block.ranked.lengths if k is None else np.full(block.size, k)
-    return safe_ratio(2 * block.hits_within(k, rel), size + block.relevant(rel))
+    return safe_ratio(2 * block.count_hits(k, rel), size + block.count_relevant(rel))

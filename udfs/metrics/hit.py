@@ -1,4 +1,4 @@
-"""Whether anything relevant was found."""
+"""Whether a list has any relevant document."""
 
 import numpy as np
 
@@ -7,7 +7,12 @@ from udfs.ragged import Floats
 from udfs.registry import REL, metric
 
 
-@metric(reference="trec_eval success", parameters={"rel": REL})
+def _write_steps(block: Block, k: int | None, *, rel: float | None) -> str:
+    hits = block.hits(rel)
+    return f"first relevant at rank {hits.rank[0]}" if hits.counts(k)[0] else "no relevant document"
+
+
+@metric(reference="trec_eval success", parameters={"rel": REL}, steps=_write_steps)
 def hit(block: Block, k: int | None, *, rel: float | None) -> Floats:
     """Whether the top k holds any relevant document.
 
@@ -18,4 +23,4 @@ def hit(block: Block, k: int | None, *, rel: float | None) -> Floats:
     Use it: where one right answer ends the search: FAQ, navigation, the context of a language model.
     Not: where people compare several results.
     """
-    return (block.hits_within(k, rel) > 0).astype(np.float64)
+    return (block.count_hits(k, rel) > 0).astype(np.float64)

@@ -30,7 +30,7 @@ def intra_list_diversity(block: Block, k: int | None) -> Floats:
         lists = block.ranked.keep(mask)
         return lists, block.ranked.place[mask], lists.repeats(category[mask])
 
-    lists, rank, repeats = block.once("categories", compute)
+    lists, rank, repeats = block.cached("categories", compute)
     shown = np.ones(lists.rows, dtype=np.bool_) if k is None else rank <= k
     documents = lists.counts(shown)
     pairs = documents * (documents - 1) / 2.0

@@ -3,7 +3,7 @@
 import numpy as np
 
 from udfs.block import Block, safe_ratio
-from udfs.inversions import pair_orders
+from udfs.inversions import count_pair_orders
 from udfs.ragged import Floats
 from udfs.registry import Parameter, metric
 
@@ -30,7 +30,7 @@ def kendall_tau(block: Block, k: int | None, *, variant: str) -> Floats:
     """
     mask = block.judged & block.within(k)
     lists = block.ranked.keep(mask)
-    rising, falling = block.once(("pairs", k), lambda: pair_orders(lists, block.grade[mask]))
+    rising, falling = block.cached(("pairs", k), lambda: count_pair_orders(lists, block.grade[mask]))
     pairs = lists.lengths * (lists.lengths - 1) / 2.0
     divisor = np.sqrt(pairs * (rising + falling)) if variant == "b" else pairs
     return safe_ratio(falling - rising, divisor, empty=np.nan)

@@ -3,8 +3,21 @@
 import numpy as np
 
 from udfs.block import Block, safe_ratio
-from udfs.ragged import Floats
+from udfs.graded import is_relevant
+from udfs.ragged import Floats, Ints
 from udfs.registry import REL, Parameter, metric
+
+
+def _divisor(block: Block, k: int | None, *, rel: float | None, norm: str) -> Ints:
+    relevant = block.count_relevant(rel)
+    return np.minimum(relevant, k) if norm == "cut" and k else relevant
+
+
+def _list_terms(block: Block, k: int | None, *, rel: float | None, norm: str) -> tuple[Floats, Floats]:
+    relevant = is_relevant(block.grade, rel)
+    divisor = _divisor(block, k, rel=rel, norm=norm)[block.ranked.owner]
+    precisions = block.ranked.running_counts(relevant) / block.ranked.place
+    return relevant.astype(np.float64), safe_ratio(precisions, divisor)
 
 
 @metric(
@@ -15,6 +28,7 @@ from udfs.registry import REL, Parameter, metric
             "relevant", "relevant = divide by all relevant documents; cut = by min(k, relevant)", ("relevant", "cut")
         ),
     },
+    terms=_list_terms,
 )
 def map(block: Block, k: int | None, *, rel: float | None, norm: str) -> Floats:
     """The mean of the precisions at the places of the relevant documents.
@@ -28,6 +42,6 @@ def map(block: Block, k: int | None, *, rel: float | None, norm: str) -> Floats:
     Use it: for binary labels where several documents are wanted and all of the list is read.
     Not: for graded labels (ndcg, q_measure).
     """
-    found, relevant = block.found(rel), block.relevant(rel)
-    precisions = block.once(("precisions", rel), lambda: found.lists.place / found.rank)
-    return safe_ratio(found.sums(precisions, k), np.minimum(relevant, k) if norm == "cut" and k else relevant)
+    hits = block.hits(rel)
+    precisions = block.cached(("precisions", rel), lambda: hits.lists.place / hits.rank)
+    return safe_ratio(hits.sums(precisions, k), _divisor(block, k, rel=rel, norm=norm))

@@ -1,10 +1,31 @@
 """Discounted cumulative gain, plain and normalised."""
 
+import numpy as np
+
 from udfs.block import Block, safe_ratio
+from udfs.graded import discount, weights_by_rank
 from udfs.ragged import Floats
 from udfs.registry import Parameter, metric
 
 GAIN = Parameter("exp2", "exp2 = 2^g − 1, which prizes the best documents; linear = g", choices=("exp2", "linear"))
+
+
+def _list_terms(block: Block, k: int | None, *, gain: str) -> tuple[Floats, Floats]:
+    gains = np.zeros(block.ranked.rows)
+    gains[block.hits(None).rows] = block.gains(gain)
+    return gains, weights_by_rank(discount, block.ranked.place)
+
+
+def _write_steps(block: Block, k: int | None, *, gain: str) -> str:
+    """The terms of the DCG of a block's only list."""
+    hits, gains = block.hits(None), block.gains(gain)
+    weights = weights_by_rank(discount, hits.rank)
+    terms = [
+        f"{value:g}×{weight:.4f}"
+        for value, weight, rank in zip(gains, weights, hits.rank, strict=True)
+        if k is None or rank <= k
+    ]
+    return f"DCG = {' + '.join(terms) or '0'} = {block.dcg(gain, k)[0]:.4f}"
 
 
 @metric(
@@ -13,6 +34,9 @@ GAIN = Parameter("exp2", "exp2 = 2^g − 1, which prizes the best documents; lin
     parameters={"gain": GAIN},
     defined="gain",
     pool=lambda block, k, *, gain: block.ideal_dcg(gain, k),
+    ratio=("DCG", "IDCG"),
+    steps=_write_steps,
+    terms=_list_terms,
 )
 def ndcg(block: Block, k: int | None, *, gain: str) -> Floats:
     """How near the order of the top k is to the best order that the labels allow.
@@ -32,6 +56,8 @@ def ndcg(block: Block, k: int | None, *, gain: str) -> Floats:
     reference="Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 2002",
     parameters={"gain": GAIN},
     defined="gain",
+    steps=_write_steps,
+    terms=_list_terms,
 )
 def dcg(block: Block, k: int | None, *, gain: str) -> Floats:
     """The discounted gain of the top k, not normalised: it grows with the number of good documents.

@@ -20,6 +20,7 @@ def _divisor(block: Block, k: int | None, *, rel: float | None, over: str) -> In
         ),
     },
     pool=_divisor,
+    ratio=("relevant in the top k", "places"),
 )
 def precision(block: Block, k: int | None, *, rel: float | None, over: str) -> Floats:
     """The share of the top k that is relevant.
@@ -32,4 +33,4 @@ def precision(block: Block, k: int | None, *, rel: float | None, over: str) -> F
     Use it: where people read the whole first page and each bad result costs the same.
     Not: where the order within the page matters (ndcg), or queries have one right answer (mrr).
     """
-    return safe_ratio(block.hits_within(k, rel), _divisor(block, k, rel=rel, over=over))
+    return safe_ratio(block.count_hits(k, rel), _divisor(block, k, rel=rel, over=over))

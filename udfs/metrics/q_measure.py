@@ -24,15 +24,15 @@ def q_measure(block: Block, k: int | None, *, rel: float | None) -> Floats:
     Use it: for graded labels where several documents are wanted and late ones still count more than in ndcg.
     Not: where only the first page is read (ndcg@k).
     """
-    found, relevant = block.found(rel), block.relevant(rel)
+    hits, relevant = block.hits(rel), block.count_relevant(rel)
 
     def blended() -> Floats:
-        owner = found.lists.owner
-        gained = found.lists.running(np.add, np.maximum(block.grade[found.rows], 0.0))
+        owner = hits.lists.owner
+        gained = hits.lists.running(np.add, np.maximum(block.grade[hits.rows], 0.0))
         lists, grade = block.ideal(rel)
         best = np.append(lists.running(np.add, grade), 0.0)
-        last = lists.offsets[owner] + np.minimum(found.rank, lists.lengths[owner]) - 1
+        last = lists.offsets[owner] + np.minimum(hits.rank, lists.lengths[owner]) - 1
         could = np.where(lists.lengths[owner] > 0, best[last], 0.0)
-        return (found.lists.place + gained) / (found.rank + could)
+        return (hits.lists.place + gained) / (hits.rank + could)
 
-    return safe_ratio(found.sums(block.once(("q", rel), blended), k), relevant)
+    return safe_ratio(hits.sums(block.cached(("q", rel), blended), k), relevant)

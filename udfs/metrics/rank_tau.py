@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from udfs.block import Block, safe_ratio
-from udfs.inversions import pair_orders
-from udfs.pairs import shared
+from udfs.inversions import count_pair_orders
+from udfs.pairs import find_shared_documents
 from udfs.ragged import Floats
 from udfs.registry import metric
 
@@ -29,10 +29,10 @@ def rank_tau(block: Block, other: Block, k: int | None) -> Floats:
     Use it: beside rbo, to tell other documents from another order.
     Not: alone: two lists with two documents in common can agree perfectly.
     """
-    common = shared(block, other)
+    common = find_shared_documents(block, other)
     kept = np.ones(common.lists.rows, np.bool_) if k is None else np.maximum(common.rank, common.other_rank) <= k
     lists = common.lists.keep(kept)
     order = np.lexsort((common.rank[kept], lists.owner))
-    rising, falling = pair_orders(lists, common.other_rank[kept][order])
+    rising, falling = count_pair_orders(lists, common.other_rank[kept][order])
     pairs = lists.lengths * (lists.lengths - 1) / 2.0
     return safe_ratio(rising - falling, pairs, empty=np.nan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from udfs.block import Block, safe_ratio
-from udfs.pairs import shared
+from udfs.pairs import find_shared_documents
 from udfs.ragged import Floats
 from udfs.registry import Parameter, metric
 
@@ -30,23 +30,24 @@ def rbo(block: Block, other: Block, k: int | None, *, p: float) -> Floats:
     Use it: to see how much a change reorders what people see, without any labels.
     Not: to say which list is better.
     """
-    common = shared(block, other)
+    common = find_shared_documents(block, other)
     lengths, other_lengths = block.depth(k), other.depth(k)
     short, long = np.minimum(lengths, other_lengths), np.maximum(lengths, other_lengths)
-    depth = np.maximum(common.rank, common.other_rank)  # from this depth on, both tops hold the document
-    depth_limit = long[common.lists.owner]
-    inside = (common.rank <= lengths[common.lists.owner]) & (common.other_rank <= other_lengths[common.lists.owner])
+    owner = common.lists.owner
+    inside = (common.rank <= lengths[owner]) & (common.other_rank <= other_lengths[owner])
+    shared = common.lists.keep(inside)
+    depth = np.maximum(common.rank, common.other_rank)[inside]  # from this depth on, both tops hold the document
 
     # Tables over depth, entry d for the depths 1 to d: of p^(d−1) / d, and of p^(d−1); their length is a power
-    # of two for the reason given at `by_rank`.
+    # of two for the reason stated in `weights_by_rank`.
     ranks = np.arange(1, (1 << int(long.max(initial=15)).bit_length()) + 1, dtype=np.float64)
     powers = np.power(p, ranks - 1.0)  # p^d at entry d
     harmonic = np.concatenate(([0.0], np.cumsum(powers / ranks)))
     geometric = np.concatenate(([0.0], np.cumsum(powers)))
 
-    seen = common.lists.sums(np.where(inside, harmonic[depth_limit] - harmonic[depth - 1], 0.0))
-    total = common.lists.counts(inside)
-    at_short = common.lists.counts(inside & (depth <= short[common.lists.owner]))
+    seen = shared.sums(harmonic[long[shared.owner]] - harmonic[depth - 1])
+    total = shared.lengths
+    at_short = shared.counts(depth <= short[shared.owner])
     share = safe_ratio(at_short, short)
     stretched = share * ((geometric[long] - geometric[short]) - short * (harmonic[long] - harmonic[short]))
     rest = safe_ratio(total - at_short, long) + share

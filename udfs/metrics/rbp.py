@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from udfs.block import Block, by_rank
+from udfs.block import Block
+from udfs.graded import is_relevant, weights_by_rank
 from udfs.ragged import Floats
-from udfs.registry import GMAX, REL, Parameter, metric, top_of_scale
+from udfs.registry import GMAX, REL, Parameter, metric, require_top_grade
 
 PATIENCE = Parameter(0.8, "the chance that a reader goes on from one document to the next", minimum=0.0, maximum=1.0)
 SOURCE = "Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 2008"
@@ -15,6 +16,16 @@ def _weight(p: float, rank: Floats) -> Floats:
     return weight
 
 
+def _list_terms(
+    block: Block, k: int | None, *, p: float, rel: float | None, graded: bool, gmax: float | None
+) -> tuple[Floats, Floats]:
+    gain = is_relevant(block.grade, rel).astype(np.float64)
+    if graded:
+        top = require_top_grade(gmax)
+        gain = np.clip(np.nan_to_num(block.grade), 0.0, top) / top
+    return gain, weights_by_rank(lambda rank: _weight(p, rank), block.ranked.place)
+
+
 @metric(
     reference=SOURCE,
     parameters={
@@ -23,6 +34,7 @@ def _weight(p: float, rank: Floats) -> Floats:
         "graded": Parameter(False, "count a document by g / gmax rather than 0 or 1; rel is then not used"),
         "gmax": GMAX,
     },
+    terms=_list_terms,
 )
 def rbp(block: Block, k: int | None, *, p: float, rel: float | None, graded: bool, gmax: float | None) -> Floats:
     """The rate at which a reader of patience p meets relevant documents.
@@ -37,28 +49,28 @@ def rbp(block: Block, k: int | None, *, p: float, rel: float | None, graded: boo
     documents could add.
     Not: to compare queries with each other.
     """
-    found = block.found(None if graded else rel)
-    weight = by_rank(lambda rank: _weight(p, rank), found.rank)
+    hits = block.hits(None if graded else rel)
+    weight = weights_by_rank(lambda rank: _weight(p, rank), hits.rank)
     if graded:
-        top = top_of_scale(gmax)
-        weight = weight * (np.minimum(block.grade[found.rows], top) / top)
-    return found.sums(weight, k)
+        top = require_top_grade(gmax)
+        weight = weight * (np.minimum(block.grade[hits.rows], top) / top)
+    return hits.sums(weight, k)
 
 
-@metric(reference=SOURCE, parameters={"p": PATIENCE}, defined="always", condensable=False)
+@metric(reference=SOURCE, parameters={"p": PATIENCE}, defined="labelled", condensable=False)
 def rbp_residual(block: Block, k: int | None, *, p: float) -> Floats:
     """How much higher rbp could be if every document without a label were relevant.
 
     Formula: p^n + (1 − p) · Σ p^(i−1) over the unjudged ranks i ≤ n, where n = min(k, retrieved): the weights of
     the unjudged documents and of all that was not returned. Always on the list as it was returned.
 
-    Edges: 1 for an empty list and for a query without labels: nothing is known.
+    Edges: 1 for an empty list: nothing is known; null for a query without any label, as for rbp.
 
     Use it: beside rbp with the same p; two systems differ for certain only if the gap is larger than this.
     Not: as a measure of quality.
     """
-    open_rows = np.flatnonzero(~block.judged & block.within(k))
-    lists = block.ranked.keep(~block.judged & block.within(k))
-    weights = by_rank(lambda rank: _weight(p, rank), block.ranked.place[open_rows])
-    unseen = by_rank(lambda rank: np.power(p, rank - 1.0), block.depth(k) + 1)
+    open_rows = np.flatnonzero(~block.shown & block.within(k))
+    lists = block.ranked.keep(~block.shown & block.within(k))
+    weights = weights_by_rank(lambda rank: _weight(p, rank), block.ranked.place[open_rows])
+    unseen = weights_by_rank(lambda rank: np.power(p, rank - 1.0), block.depth(k) + 1)
     return np.minimum(lists.sums(weights) + unseen, 1.0)

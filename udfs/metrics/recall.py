@@ -8,7 +8,7 @@ from udfs.registry import REL, Parameter, metric
 
 
 def _divisor(block: Block, k: int | None, *, rel: float | None, cap: bool) -> Ints:
-    relevant = block.relevant(rel)
+    relevant = block.count_relevant(rel)
     return np.minimum(relevant, k) if cap and k else relevant
 
 
@@ -19,6 +19,7 @@ def _divisor(block: Block, k: int | None, *, rel: float | None, cap: bool) -> In
         "cap": Parameter(False, "divide by min(k, relevant), so that 1 can be reached at any k"),
     },
     pool=_divisor,
+    ratio=("relevant in the top k", "relevant documents"),
 )
 def recall(block: Block, k: int | None, *, rel: float | None, cap: bool) -> Floats:
     """The share of the relevant documents that the top k holds.
@@ -32,4 +33,4 @@ def recall(block: Block, k: int | None, *, rel: float | None, cap: bool) -> Floa
     there is lost. Choose k as the size of the hand-over.
     Not: with sparse labels, where "all relevant documents" is a guess.
     """
-    return safe_ratio(block.hits_within(k, rel), _divisor(block, k, rel=rel, cap=cap))
+    return safe_ratio(block.count_hits(k, rel), _divisor(block, k, rel=rel, cap=cap))

@@ -1,11 +1,12 @@
-"""What a later stage keeps of what an earlier one found."""
+"""The share of an earlier stage's relevant documents that a later stage keeps."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from udfs.block import Block, is_relevant, safe_ratio
-from udfs.pairs import shared
+from udfs.block import Block, safe_ratio
+from udfs.graded import is_relevant
+from udfs.pairs import find_shared_documents
 from udfs.ragged import Floats, Ints
 from udfs.registry import REL, Parameter, metric
 
@@ -36,7 +37,7 @@ def retention(block: Block, other: Block, k: int, *, from_: float, rel: float | 
     Use it: to find the stage at which a cascade loses what it had.
     Not: as a measure of the whole cascade (recall, ndcg).
     """
-    common = shared(block, other)
+    common = find_shared_documents(block, other)
     handed: Ints = other.ranked.counts(is_relevant(other.grade, rel) & (other.ranked.place <= from_))
     relevant = is_relevant(other.grade[common.other_row], rel)
     kept = common.lists.counts(relevant & (common.other_rank <= from_) & (common.rank <= k))

@@ -26,5 +26,5 @@ def routing_accuracy(block: Block, k: None) -> Floats:
     Not: where wrong experts differ much in harm; compare the metrics of the lists instead.
     """
     expert, optimal = block.list_data["expert"], block.list_data["optimal_expert"]
-    known = (expert.astype(np.int64) >= 0) & (optimal.astype(np.int64) >= 0)
-    return np.where(known, (expert == optimal).astype(np.float64), np.nan)
+    decided = (expert.astype(np.int64) >= 0) & (optimal.astype(np.int64) >= 0)
+    return np.where(decided, (expert == optimal).astype(np.float64), np.nan)

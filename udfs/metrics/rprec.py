@@ -9,7 +9,8 @@ from udfs.registry import REL, metric
     reference="trec_eval Rprec",
     parameters={"rel": REL},
     cutoff="none",
-    pool=lambda block, k, *, rel: block.relevant(rel),
+    pool=lambda block, k, *, rel: block.count_relevant(rel),
+    ratio=("relevant in the top R", "relevant documents"),
 )
 def rprec(block: Block, k: None, *, rel: float | None) -> Floats:
     """Precision at R, where R is the query's number of relevant documents.
@@ -21,5 +22,5 @@ def rprec(block: Block, k: None, *, rel: float | None) -> Floats:
     Use it: where queries differ much in how many relevant documents they have, so that no one k suits all.
     Not: where people see a fixed number of results.
     """
-    found, relevant = block.found(rel), block.relevant(rel)
-    return safe_ratio(found.lists.counts(found.rank <= relevant[found.lists.owner]), relevant)
+    hits, relevant = block.hits(rel), block.count_relevant(rel)
+    return safe_ratio(hits.lists.counts(hits.rank <= relevant[hits.lists.owner]), relevant)

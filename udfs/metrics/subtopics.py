@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.block import Block, by_rank, discount, is_relevant, safe_ratio
+from udfs.block import Block, safe_ratio
+from udfs.graded import discount, is_relevant, weights_by_rank
 from udfs.ragged import Floats, Ints, Ragged
 from udfs.registry import REL, Parameter, metric
 
@@ -18,11 +19,11 @@ def _covered(block: Block, rel: float | None) -> tuple[Ragged, Ints, Ints]:
         lists = block.ranked.keep(mask)
         return lists, block.ranked.place[mask], lists.repeats(category[mask])
 
-    return block.once(("covered", rel), compute)
+    return block.cached(("covered", rel), compute)
 
 
 def _coverable(block: Block, rel: float | None) -> tuple[Ragged, Ints]:
-    """All relevant documents with a category, and the how-manieth of its category each is; smallest first."""
+    """All relevant documents with a category, and how often its category came before; smallest first."""
 
     def compute() -> tuple[Ragged, Ints]:
         category = block.label_data["category"].astype(np.int64)
@@ -31,7 +32,7 @@ def _coverable(block: Block, rel: float | None) -> tuple[Ragged, Ints]:
         repeats = lists.repeats(category[mask])
         return lists, repeats[np.lexsort((repeats, lists.owner))]
 
-    return block.once(("coverable", rel), compute)
+    return block.cached(("coverable", rel), compute)
 
 
 @metric(
@@ -60,7 +61,9 @@ def alpha_ndcg(block: Block, k: int | None, *, alpha: float, rel: float | None) 
     """
 
     def worth(repeats: Ints, rank: Ints) -> Floats:
-        return by_rank(lambda count: np.power(1.0 - alpha, count - 1.0), repeats + 1) * by_rank(discount, rank)
+        return weights_by_rank(lambda count: np.power(1.0 - alpha, count - 1.0), repeats + 1) * weights_by_rank(
+            discount, rank
+        )
 
     lists, rank, repeats = _covered(block, rel)
     ideal, ideal_repeats = _coverable(block, rel)

@@ -1,4 +1,4 @@
-"""What helps a Python worker of Spark: to be soon ready for its next task, and to work while it reads."""
+"""Make Python workers of Spark start tasks faster, and read while they compute."""
 
 from __future__ import annotations
 
@@ -14,56 +14,56 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def settled(function: Callable[[Iterable[T]], Iterable[T]]) -> Callable[[Iterable[T]], Iterable[T]]:
-    """A function for `DataFrame.mapInArrow`, in a worker that is soon ready for its next task."""
+def run_in_worker(function: Callable[[Iterable[T]], Iterable[T]]) -> Callable[[Iterable[T]], Iterable[T]]:
+    """Wrap a function for `DataFrame.mapInArrow` so that it prepares its worker first."""
 
     @wraps(function)
     def run(batches: Iterable[T]) -> Iterable[T]:
-        settle()
+        prepare_worker()
         yield from function(batches)
 
     return run
 
 
-def settle() -> None:
-    """Spare this worker what Spark makes it do between two tasks; for use where a function begins."""
+def prepare_worker() -> None:
+    """Avoid work that Spark makes a worker do between tasks; call it at the start of a worker function."""
     _forget_archives()
     _keep_modules()
 
 
 def _forget_archives() -> None:
-    """Let go of what Python has in mind of zip files among its paths; an import that needs one finds it again.
+    """Drop the cached directories of zip files on the path; an import that needs one reads it again.
 
-    Before each task Spark tells Python that files may have changed. Before Python 3.12 every archive in mind is then
-    read again at once, and the largest is Spark itself.
+    Before each task Spark invalidates Python's import caches. Before Python 3.12 every cached archive is then read
+    again at once, and the largest is Spark itself.
     """
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimport.zipimporter):
             del sys.path_importer_cache[path]
 
 
-@cache  # once in the life of a worker: what a task leaves behind shall be found
+@cache  # once per worker, so that garbage of later tasks is still collected
 def _keep_modules() -> None:
-    """Set what has been imported apart from what may be garbage: after each task Spark looks through all of that."""
+    """Exclude imported modules from garbage collection, which Spark runs after each task."""
     gc.freeze()
 
 
-def ahead(batches: Iterable[T], most: int = 16) -> Iterator[T]:
-    """The batches, of which up to `most` are read while the ones before are worked on.
+def read_ahead(batches: Iterable[T], most: int = 16) -> Iterator[T]:
+    """Yield the batches, reading up to `most` of them in advance.
 
-    Spark sends rows only as fast as they are read; otherwise it and Python would wait for each other by turns.
+    Spark sends rows only as fast as they are read; without this, it and Python would take turns waiting.
     """
     waiting: Queue[T | None] = Queue(most)
     failed: list[BaseException] = []
-    unwanted = Event()
+    closed = Event()
 
     def read() -> None:
         try:
             for batch in batches:
                 waiting.put(batch)
-                if unwanted.is_set():
+                if closed.is_set():
                     return
-        except BaseException as error:  # it belongs to whoever asked for the batches
+        except BaseException as error:  # raised again in the consumer
             failed.append(error)
         waiting.put(None)
 
@@ -71,8 +71,8 @@ def ahead(batches: Iterable[T], most: int = 16) -> Iterator[T]:
     try:
         while (batch := waiting.get()) is not None:
             yield batch
-    finally:  # whoever stops early leaves room for one more batch, after which the reader sees it
-        unwanted.set()
+    finally:  # after an early stop: make room for one more batch, so that the reader sees the event
+        closed.set()
         while not waiting.empty():
             waiting.get()
     if failed:

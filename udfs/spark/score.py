@@ -1,0 +1,147 @@
+"""Score queries inside a Spark worker: a function for `DataFrame.mapInArrow`.
+
+It takes the rows of rankings, labels, queries and decisions as one stream, all rows of a query in the same
+partition, and scores them with the code that scores tables in memory. Spark only shuffles; it does not sort.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json
+
+from udfs.collect import DOCUMENT_COLUMNS, collect_lists
+from udfs.conventions import Conventions
+from udfs.draws import LabelDraws
+from udfs.ragged import Bools
+from udfs.registry import MetricSpec, parse_metrics
+from udfs.tables import TableReader
+from udfs.tabulate import tabulate_metrics
+
+# `source` is the kind of a row: from 0 on, a document ranked by the system of that index; LABEL; QUERY; from DECISION
+# downwards, a decision of the first, second, … system. `value` is a score, a grade, or the weight of a query. `text` is
+# the doc_id of a ranked or labelled document; for a query its segments and for a decision its fields, each a line of
+# JSON: columns of their own would be empty in nearly all rows, and cost as much as full ones. Where labels are drawn,
+# `evidence` is that of a label, as `udfs.draws` reads it.
+LABEL, QUERY, DECISION = -1, -2, -3
+DECISION_COLUMNS = {
+    "expert": pa.string(),
+    "optimal_expert": pa.string(),
+    "retrieved": pa.bool_(),
+    "retrieval_needed": pa.bool_(),
+}
+
+Batches = Iterable[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class ScoreRequest:
+    """What to compute, and the columns to return."""
+
+    metrics: tuple[str, ...]
+    conventions: Conventions
+    systems: tuple[str, ...]
+    segments: tuple[str, ...]
+    columns: tuple[str, ...]
+    earlier: str | None = None  # the system of the earlier stage
+    baseline: str | None = None  # the system that the spread of differences over draws is against
+    draws: LabelDraws | None = None
+
+    def find_system(self, name: str | None) -> int | None:
+        return None if name is None else self.systems.index(name)
+
+
+def score_queries(request: ScoreRequest) -> Callable[[Batches], Batches]:
+    """The function from the rows of queries to one row per system and query."""
+
+    def run(batches: Batches) -> Batches:
+        specs = parse_metrics(request.metrics)  # in the worker, to keep kernels out of the closure
+        filled = [batch for batch in batches if batch.num_rows]
+        if filled:
+            yield _score_rows(pa.Table.from_batches(filled), specs, request)
+
+    return run
+
+
+def _score_rows(table: pa.Table, specs: Sequence[MetricSpec], request: ScoreRequest) -> pa.RecordBatch:
+    source = np.concatenate([chunk.to_numpy() for chunk in table["source"].chunks])
+    order = ["rank", "score"] if request.conventions.order == "rank" else ["score"]
+    documents = [name for name in DOCUMENT_COLUMNS if name in table.schema.names]
+    rankings = _select_rows(table, source >= 0, "query_id", "doc_id", *order, *documents)
+    rankings = rankings.append_column("system", pa.array(source[source >= 0]))
+    evidence = [] if request.draws is None else ["evidence"]
+    labels = _select_rows(table, source == LABEL, "query_id", "doc_id", "grade", *documents, *evidence)
+    queries = _select_rows(table, source == QUERY, "query_id", "weight", "text")
+    queries = _parse_text(queries, dict.fromkeys(request.segments, pa.string()), "query_id")
+    decisions = _select_rows(table, source <= DECISION, "query_id", "text")
+    decisions = decisions.append_column("system", pa.array(DECISION - source[source <= DECISION]))
+    decisions = _parse_text(decisions, DECISION_COLUMNS, "query_id", "system")
+    collected = collect_lists(
+        TableReader(rankings, "rankings"),
+        TableReader(labels, "labels"),
+        queries=TableReader(queries, "queries"),
+        decisions=TableReader(decisions, "decisions"),
+        systems=pa.array(request.systems, pa.string()),
+        conventions=request.conventions,
+        draws=request.draws,
+    )
+    columns = tabulate_metrics(
+        collected,
+        specs,
+        request.conventions,
+        earlier=request.find_system(request.earlier),
+        baseline=request.find_system(request.baseline),
+        pooled=True,
+    )
+    columns["query_id"] = columns["query_id"].cast(pa.string())
+    row = collected.query_row[collected.query]
+    segments = queries.take(pa.array(row, mask=row < 0)).combine_chunks()
+    columns |= {name: pa.concat_arrays(segments[name].chunks) for name in request.segments}
+    # Spark takes the columns of a batch by their order, so it must be that of the contract.
+    return pa.RecordBatch.from_pydict({name: columns[name] for name in request.columns})
+
+
+def _select_rows(table: pa.Table, mask: Bools, *columns: str) -> pa.Table:
+    """The rows of the mask under the column names of the table they came from."""
+    sources = {"score": "value", "grade": "value", "weight": "value", "doc_id": "text"}
+    return pa.table({name: table[sources.get(name, name)] for name in columns}).filter(pa.array(mask))
+
+
+def _parse_text(rows: pa.Table, fields: Mapping[str, pa.DataType], *keys: str) -> pa.Table:
+    """The rows with the fields of their text as columns.
+
+    Of rows with equal keys the last one counts; the smallest is sorted last, so that the result does not depend on
+    the order of the rows.
+    """
+    table = rows.drop_columns(["text"])
+    for name, values in _parse_json(rows["text"], fields).items():
+        table = table.append_column(name, values)
+    return put_smallest_last(table, keys)
+
+
+def put_smallest_last(table: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """The table as it is where no two rows have equal keys, and otherwise with the smallest row sorted last."""
+    if len(table.group_by(list(keys)).aggregate([])) == len(table):
+        return table
+    return table.sort_by([(name, "descending") for name in table.schema.names])
+
+
+def _parse_json(lines: pa.ChunkedArray, fields: Mapping[str, pa.DataType]) -> dict[str, pa.ChunkedArray]:
+    """The fields of JSON lines, each of which ends with a newline."""
+    if not fields or not len(lines):
+        return {name: pa.chunked_array([], kind) for name, kind in fields.items()}
+    text = _join_bytes(pa.concat_arrays(lines.chunks))
+    options = pyarrow.json.ParseOptions(explicit_schema=pa.schema(fields.items()), unexpected_field_behavior="ignore")
+    whole = pyarrow.json.ReadOptions(use_threads=False, block_size=text.size + 1)
+    table = pyarrow.json.read_json(pa.BufferReader(text), read_options=whole, parse_options=options)
+    return {name: table[name] for name in fields}
+
+
+def _join_bytes(texts: pa.StringArray) -> pa.Buffer:
+    """All texts concatenated, without a copy."""
+    _, borders, data = texts.buffers()
+    offsets = np.frombuffer(borders, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return data.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
