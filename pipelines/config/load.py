@@ -1,0 +1,239 @@
+"""Load a configuration: base file < profile < `--set a.b=c`, with the origin of each value."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from pipelines.config.model import Config
+from pipelines.config.parse import parse_yaml, read_text
+from pipelines.warehouse.runs import Manifest
+from schemas.errors import ConfigurationError, InputError, did_you_mean
+from schemas.problems import describe_problem
+from schemas.redact import is_secret_name, redact, remember_secret, remember_secrets
+
+EXTENDS = "extends"
+MAX_FILES = 100  # of one configuration; a file that is extended twice counts twice
+MAX_SHOWN = 200  # characters of a wrong value in a message
+_VARIABLE = re.compile(r"\$(?:\$|\{(?P<name>\w+)(?::-(?P<default>[^}]*))?\})")
+
+
+@dataclass(frozen=True)
+class LoadedConfig:
+    """A validated configuration, and the origin of each value that is not a default."""
+
+    config: Config
+    origins: Mapping[str, str]
+
+    def origin(self, key: str) -> str:
+        """Return the file or option that set the value at `key`, or `default`."""
+        parts = key.split(".")
+        prefixes = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+        return next((self.origins[prefix] for prefix in prefixes if prefix in self.origins), "default")
+
+
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> LoadedConfig:
+    """Load the file at `path` and the files it extends, then apply the overrides."""
+    try:
+        return _load_layers(path, overrides)
+    except RecursionError:
+        raise ConfigurationError("the configuration is nested too deeply", where=str(path)) from None
+
+
+def _load_layers(path: str | Path, overrides: Sequence[str]) -> LoadedConfig:
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for number, (name, layer) in enumerate(_read_layers(Path(path), ()), start=1):
+        if number > MAX_FILES:
+            hint = "does a file extend the same file many times?"
+            raise ConfigurationError(f"the configuration extends more than {MAX_FILES} files", where=name, hint=hint)
+        _merge(values, layer, name, origins)
+    for override in overrides:
+        _merge(values, _parse_override(override), f"--set {override.partition('=')[0]}", origins)
+    expanded = _expand(values, (), origins)
+    return LoadedConfig(build_config(expanded, str(path), origins), origins)
+
+
+def build_config(values: Mapping[str, Any], place: str, origins: Mapping[str, str] | None = None) -> Config:
+    """Build a configuration from its values; errors name their origins, or `place` where they have none."""
+    remember_secrets(values)  # before any message can contain them
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        raise _build_error(error, origins or {}, place) from None
+
+
+def load_run_config(manifest: Manifest) -> Config:
+    """Load the configuration of a published run, without its Spark settings, some of which are redacted."""
+    try:
+        return Config.model_validate({key: value for key, value in manifest.config.items() if key != "spark"})
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        raise InputError(
+            f"this version cannot read the configuration of run {manifest.run}: {key}: {describe_problem(first)}",
+            hint="evaluate the date again",
+        ) from None
+
+
+def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every value of a nested mapping with its dotted key."""
+    if isinstance(value, Mapping) and value:
+        for key, inner in value.items():
+            yield from flatten(inner, f"{prefix}.{key}" if prefix else str(key))
+    else:
+        yield prefix, value
+
+
+def _read_layers(path: Path, parents: tuple[Path, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the files that `path` extends, in order, then `path` itself."""
+    if path.resolve() in parents:
+        raise ConfigurationError("a configuration extends itself", where=str(path))
+    content = _read_yaml(path)
+    bases = content.pop(EXTENDS, [])
+    bases = [bases] if isinstance(bases, str) else bases
+    if not isinstance(bases, list) or not all(isinstance(base, str) and _is_path(base) for base in bases):
+        hint = "write the path of a file, or a list of them"
+        raise ConfigurationError(f"cannot extend {_shorten(bases)}", where=f"{path} at {EXTENDS}", hint=hint)
+    for base in bases:
+        yield from _read_layers(path.parent / base, (*parents, path.resolve()))
+    yield str(path), content
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        content = parse_yaml(read_text(path))
+    except FileNotFoundError:
+        hint = did_you_mean(path.name, [p.name for p in path.parent.glob("*.yaml")]) if path.parent.is_dir() else ""
+        raise ConfigurationError("no such configuration file", where=str(path), hint=hint) from None
+    except OSError as error:
+        raise ConfigurationError(f"cannot read the configuration: {error.strerror}", where=str(path)) from None
+    except ValueError as error:
+        raise ConfigurationError(
+            "not a YAML file, or not one that can be used", where=str(path), hint=str(error)
+        ) from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ConfigurationError("a configuration is a mapping of keys to values", where=str(path))
+    return content
+
+
+def _parse_override(text: str) -> dict[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise ConfigurationError(f"cannot read --set {_shorten(text)}", hint="write --set key.inner=value")
+    try:
+        tree = parse_yaml(value)
+    except ValueError as error:
+        hint = f"write it as in YAML: {error}"
+        raise ConfigurationError(f"cannot read the value of --set {_shorten(text)}", hint=hint) from None
+    for part in reversed(key.strip().split(".")):
+        tree = {part: tree}
+    return dict(tree)
+
+
+def _merge(
+    values: dict[str, Any], layer: Mapping[str, Any], origin: str, origins: dict[str, str], prefix: str = ""
+) -> None:
+    """Merge `layer` into `values`, and record its origin in `origins`."""
+    for key, value in layer.items():
+        path = f"{prefix}.{key}" if prefix else str(key)
+        if isinstance(value, Mapping) and isinstance(values.get(key), dict):
+            _merge(values[key], value, origin, origins, path)
+            continue
+        for stale in [leaf for leaf in origins if leaf == path or leaf.startswith(path + ".")]:
+            del origins[stale]
+        origins.update({leaf: origin for leaf, _ in flatten(value, path)})
+        values[key] = _copy(value)
+
+
+def _copy(value: Any) -> Any:
+    return {key: _copy(inner) for key, inner in value.items()} if isinstance(value, Mapping) else value
+
+
+def _expand(value: Any, path: tuple[str, ...], origins: Mapping[str, str]) -> Any:
+    """Replace `${NAME}` and `${NAME:-default}` from the environment; `$$` is a plain `$`."""
+    if isinstance(value, Mapping):
+        return {key: _expand(inner, (*path, str(key)), origins) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_expand(inner, path, origins) for inner in value]
+    if not isinstance(value, str):
+        return value
+
+    def replace(match: re.Match[str]) -> str:
+        if match["name"] is None:
+            return "$"
+        default: str | None = match["default"]
+        content = os.environ.get(match["name"], default)
+        if content is not None and is_secret_name(match["name"]):
+            remember_secret(content)
+        if content is None:
+            key = ".".join(path)
+            raise ConfigurationError(
+                f"the environment variable {match['name']} is not set",
+                where=f"{origins.get(key, 'configuration')} at {key}",
+                hint=f"set it, or write ${{{match['name']}:-default}}",
+            )
+        return content
+
+    return _VARIABLE.sub(replace, value)
+
+
+def _build_error(error: ValidationError, origins: Mapping[str, str], path: str) -> ConfigurationError:
+    """Build one error from all that pydantic reports, each with its file and key."""
+    messages = [_explain(details, origins, path) for details in error.errors()]
+    return ConfigurationError(messages[0] if len(messages) == 1 else "\n".join(["", *(f"- {m}" for m in messages)]))
+
+
+def _explain(details: ErrorDetails, origins: Mapping[str, str], path: str) -> str:
+    key = ""
+    for part in details["loc"]:
+        key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else str(part)
+    names = ".".join(str(part) for part in details["loc"] if not isinstance(part, int))
+    origin = next((o for k, o in origins.items() if k == names or k.startswith(f"{names}.")), path)
+    place = f"in {origin} at {key}" if key else f"in {origin}"
+    if details["type"] == "extra_forbidden":
+        return f"unknown key {place}: {did_you_mean(str(details['loc'][-1]), _list_keys(details['loc'][:-1]))}"
+    if details["type"] == "missing":
+        return f"missing key {place}: it has no default"
+    if details["type"] == "value_error":
+        return f"{describe_problem(details)} ({place})"
+    (value,) = redact({str(details["loc"][-1]) if details["loc"] else "": details["input"]}).values()
+    return f"wrong value {_shorten(value)} {place}: {describe_problem(details)}"
+
+
+def _is_path(text: str) -> bool:
+    return bool(text.strip()) and "\0" not in text
+
+
+def _shorten(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
+
+
+def _list_keys(loc: Sequence[int | str]) -> list[str]:
+    """List the keys that the model accepts at `loc`, which also has the keys of mappings and pydantic's own tags."""
+    model: type[BaseModel] = Config
+    for part in loc:
+        if part not in model.model_fields:
+            continue
+        inner = next(_list_models(model.model_fields[str(part)].annotation), None)
+        if inner is None:
+            return []
+        model = inner
+    return list(model.model_fields)
+
+
+def _list_models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _list_models(argument)

@@ -1,0 +1,67 @@
+"""Parse YAML that may be hostile: no code, no duplicate keys, no recursion, and bounded in size."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from schemas.redact import redact_text
+
+MAX_BYTES = 1 << 20
+MAX_VALUES = 10_000  # with every alias written out
+
+
+def read_text(path: Path) -> str:
+    """Read a text file of bounded size; the size of a device or a pipe is not known in advance."""
+    with path.open("rb") as stream:
+        content = stream.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"larger than {MAX_BYTES >> 20} MB")
+    return content.decode("utf-8")
+
+
+def parse_yaml(text: str) -> Any:
+    """Parse one document; raises `ValueError` with the reason where it cannot be used."""
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _count_values(node, {}, set())
+        return loader.construct_document(node)
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(redact_text(str(error)).split())) from None  # it quotes the line
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    finally:
+        loader.dispose()
+
+
+class _Loader(yaml.SafeLoader):
+    """A YAML loader that refuses duplicate keys, of which PyYAML silently keeps the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        keys = [key.value for key, _ in node.value]
+        duplicate = next((key for index, key in enumerate(keys) if key in keys[:index]), None)
+        if duplicate is not None:
+            raise yaml.constructor.ConstructorError(None, None, f"duplicate key {duplicate!r}", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+def _count_values(node: yaml.Node, counted: dict[int, int], above: set[int]) -> int:
+    """Count the values of a node with every alias written out; refuse too many, and one that contains itself."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1
+    if id(node) in above:
+        raise yaml.MarkedYAMLError(problem="an alias refers to what it is part of", problem_mark=node.start_mark)
+    if id(node) not in counted:
+        inner = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else node.value
+        count = 1 + sum(_count_values(part, counted, above | {id(node)}) for part in inner)
+        if count > MAX_VALUES:
+            problem = f"more than {MAX_VALUES:,} values, with aliases written out"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        counted[id(node)] = count
+    return counted[id(node)]
