@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pipelines.formats import source_format
+from pipelines.inputs.format_registry import source_format
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 @source_format("csv")
 def read_csv(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:
-    """Every column as text, the cast being the contract's business; RFC 4180 quoting.
+    """Read every column as text, to be cast by the contract; RFC 4180 quoting.
 
-    A header that differs between files stops the run, since Spark would otherwise go by position.
+    Files with different headers are an error: Spark would match their columns by position.
     """
     from pyspark.sql import types as T
 
@@ -25,7 +25,7 @@ def read_csv(spark: SparkSession, paths: Sequence[str], options: Mapping[str, st
         "header": "true",
         "escape": '"',  # RFC 4180 doubles the quote; Spark's own default is a backslash
         "enforceSchema": "false",
-        "columnPruning": "false",  # so that a line with too few fields is seen whatever is selected
+        "columnPruning": "false",  # otherwise a line with too few fields goes unnoticed
         "mode": "PERMISSIVE",
         **options,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pipelines.formats import source_format
+from pipelines.inputs.format_registry import source_format
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @source_format("json")
 def read_json(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:
-    """One object per line. Numbers stay as they are written, so that no digit of an id is lost."""
+    """Read one object per line. Numbers are read as text, so that no digit of an id is lost."""
     from schemas.conform import CORRUPT
 
     settings = {"primitivesAsString": "true", "columnNameOfCorruptRecord": CORRUPT, "mode": "PERMISSIVE", **options}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pipelines.formats import source_format
+from pipelines.inputs.format_registry import source_format
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 @source_format("trec_run")
 def read_run(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:
-    """`query Q0 document rank score tag`; the tag is the system."""
-    return _fields(spark, paths, options, ("query_id", "", "doc_id", "rank", "score", "system"))
+    """Read `query Q0 document rank score tag`; the tag is the system."""
+    return _read(spark, paths, options, ("query_id", "", "doc_id", "rank", "score", "system"))
 
 
 @source_format("trec_qrels")
 def read_qrels(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:
-    """`query iteration document grade`."""
-    return _fields(spark, paths, options, ("query_id", "", "doc_id", "grade"))
+    """Read `query iteration document grade`."""
+    return _read(spark, paths, options, ("query_id", "", "doc_id", "grade"))
 
 
-def _fields(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str], names: Sequence[str]) -> DataFrame:
+def _read(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str], names: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as F
 
     from schemas.conform import CORRUPT

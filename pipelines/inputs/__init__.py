@@ -1,0 +1,9 @@
+"""Inputs: read the configured tables, conform them to their contracts and count the rows.
+
+In: the configured sources. Out: one conformed table per input, its counts by reason, and the rows for `quarantine`.
+Entry functions: `read_input`, then `validate_inputs`.
+
+Files in reading order: `settings` (what can be configured), `format_registry` and `formats/` (one file per source
+format), `listing` (files and their digest, also without Spark), `read` (tables), `count` (one pass over an input),
+`opinions` (its columns), `validate` (all inputs of a run), `in_memory` (one table without Spark).
+"""

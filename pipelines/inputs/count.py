@@ -1,0 +1,154 @@
+"""Count the rows of one input in a single pass, along with the aggregates and the sample that others request of it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions as F
+
+from schemas.conform import ConformedTable
+from schemas.errors import DataQualityError
+
+MAX_GROUPS = 1000  # reasons × systems of one input; only their counts reach the driver
+_SAMPLE = "sample"  # the struct column that carries the sampled columns
+
+Group = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RowCount:
+    """Rows read of one input: each is either kept, or rejected for one reason."""
+
+    read: int
+    kept: int
+    rejected: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class RowAggregate:
+    """An aggregate over all rows of an input; null over no rows."""
+
+    value: SparkColumn
+    merge: Literal["sum", "min", "max"] = "sum"  # how partial results combine: rows are aggregated in groups
+
+
+@dataclass(frozen=True)
+class RowSample:
+    """Rows to collect: those that meet a condition, with these columns."""
+
+    columns: Mapping[str, SparkColumn]
+    where: SparkColumn
+    limit: int  # a sample with more rows is dropped as a whole
+
+
+@dataclass(frozen=True)
+class CountRequest:
+    """What to compute in the pass that counts the rows of an input."""
+
+    aggregates: Mapping[Hashable, RowAggregate] = field(default_factory=dict)
+    sample: RowSample | None = None
+
+
+@dataclass(frozen=True)
+class CountResult:
+    """The counts of one input, and the values requested, under the keys of the request."""
+
+    rows: RowCount
+    systems: frozenset[str]  # of the kept rows
+    max_grade: float | None  # of the kept rows
+    text_bytes: int  # of all texts of the kept rows
+    values: Mapping[Hashable, Any]
+    # The sampled columns, `system` where the input has one, and how many `rows` are equal; None without a request, or
+    # where the sample exceeded its limit.
+    sample: pa.Table | None
+
+
+def count_rows(table: ConformedTable, request: CountRequest) -> CountResult:
+    """Count rows by reason and system, and compute what is requested of them, in one Spark job."""
+    aggregates = dict(enumerate(request.aggregates.values()))
+    counted = _aggregate(table, aggregates, request.sample)
+    sample = request.sample
+    if sample is not None and counted.num_rows > MAX_GROUPS + sample.limit:
+        sample = None
+        counted = _aggregate(table, aggregates, sample)
+    groups = _merge_groups(table.table.name, counted, aggregates)
+    kept = [group for group in groups if group["reason"] is None]
+    merged = [_merge_values(aggregate, [group[_name(n)] for group in groups]) for n, aggregate in aggregates.items()]
+    grades = [float(group["max_grade"]) for group in kept if group["max_grade"] is not None]
+    return CountResult(
+        rows=_count_by_reason(groups),
+        systems=frozenset(group["system"] for group in kept if group.get("system") is not None),
+        max_grade=max(grades, default=None),
+        text_bytes=sum(group["text_bytes"] or 0 for group in kept),
+        values=dict(zip(request.aggregates, merged, strict=True)),
+        sample=None if sample is None else _select_sample(counted, list(sample.columns)),
+    )
+
+
+def _name(number: int) -> str:
+    return f"value_{number}"
+
+
+def _aggregate(table: ConformedTable, aggregates: Mapping[int, RowAggregate], sample: RowSample | None) -> pa.Table:
+    """One row per reason and system; each sampled row is a group of its own, so that it comes along in this pass."""
+    keys = [table.reason.alias("reason")]
+    if "system" in table.table.names:
+        keys.append(F.when(table.reason.isNull(), F.col("system")).alias("system"))
+    if sample is not None:
+        # The inner condition makes each field nullable: Arrow refuses a null struct with fields that are not.
+        columns = [F.when(sample.where, value).alias(name) for name, value in sample.columns.items()]
+        keys.append(F.when(sample.where, F.struct(*columns)).alias(_SAMPLE))
+    max_grade = F.max("grade") if "grade" in table.table.names else F.lit(None).cast("double")
+    lengths = [F.octet_length(column.name) for column in table.table.columns if column.type == "string"]
+    text_bytes = F.sum(reduce(SparkColumn.__add__, [F.coalesce(length, F.lit(0)) for length in lengths], F.lit(0)))
+    values = [aggregate.value.alias(_name(n)) for n, aggregate in aggregates.items()]
+    counted = table.marked_rows.groupBy(*keys).agg(
+        F.count("*").alias("rows"), max_grade.alias("max_grade"), text_bytes.alias("text_bytes"), *values
+    )
+    limit = MAX_GROUPS + (0 if sample is None else sample.limit)
+    return counted.limit(limit + 1).toArrow()
+
+
+def _merge_groups(name: str, counted: pa.Table, aggregates: Mapping[int, RowAggregate]) -> list[Group]:
+    """Merge sampled rows into the group of their reason and system."""
+    keys = [key for key in ("reason", "system") if key in counted.column_names]
+    merges = {"rows": "sum", "max_grade": "max", "text_bytes": "sum"} | {
+        _name(n): aggregate.merge for n, aggregate in aggregates.items()
+    }
+    merged = counted.group_by(keys).aggregate(list(merges.items()))
+    if merged.num_rows > MAX_GROUPS:
+        raise DataQualityError(
+            f"{name} has about {MAX_GROUPS} systems or more",
+            hint=f"check which column inputs.{name}.columns gives for system",
+        )
+    groups: list[Group] = merged.rename_columns({f"{key}_{how}": key for key, how in merges.items()}).to_pylist()
+    return groups
+
+
+def _merge_values(aggregate: RowAggregate, values: Sequence[Any]) -> Any:
+    parts = [value for value in values if value is not None]
+    if aggregate.merge == "sum":
+        return sum(parts)
+    return max(parts, default=None) if aggregate.merge == "max" else min(parts, default=None)
+
+
+def _count_by_reason(groups: Sequence[Group]) -> RowCount:
+    rejected: dict[str, int] = {}
+    for group in groups:
+        if group["reason"] is not None:
+            rejected[group["reason"]] = rejected.get(group["reason"], 0) + group["rows"]
+    read = sum(group["rows"] for group in groups)
+    return RowCount(read, read - sum(rejected.values()), dict(sorted(rejected.items())))
+
+
+def _select_sample(counted: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """The sampled rows, with the fields of the struct as columns."""
+    rows = counted.filter(pc.field(_SAMPLE).is_valid())
+    fields = {name: pc.struct_field(rows[_SAMPLE], name) for name in columns}
+    return pa.table(fields | {name: rows[name] for name in ("system", "rows") if name in rows.column_names})

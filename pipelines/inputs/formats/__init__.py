@@ -1,0 +1,1 @@
+"""Source formats, one file each; `pipelines.inputs.format_registry` finds them."""

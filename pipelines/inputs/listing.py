@@ -1,0 +1,178 @@
+"""List the files of an input with a digest of them; on a local disk without Spark.
+
+Spark and Python list the same files and give the same digest, so that a run is found again however its inputs were
+listed.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipelines.inputs.settings import InputSource
+from schemas.errors import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# A path without a scheme may lead elsewhere where one of these configures Hadoop.
+HADOOP_VARIABLES = (
+    "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT",
+)  # fmt: skip
+_PATTERN = frozenset("*?[]{}\\")  # Spark expands them
+_DIGITS = 15  # hexadecimal, of the hash of a file: they fit a long
+_FIRST = 16  # characters of a digest
+
+
+@dataclass(frozen=True)
+class FileListing:
+    """The files of an input: the places that exist, the days without one, and a digest of names, sizes and times."""
+
+    places: tuple[str, ...]
+    missing_days: tuple[str, ...]
+    files: int
+    bytes: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class _FileTotals:
+    files: int
+    bytes: int
+    hashes: int  # their sum, which does not depend on the order of the files
+
+
+def window_dates(date: dt.date, days: int) -> list[dt.date]:
+    """The `days` dates that end with `date`, oldest first."""
+    return [date - dt.timedelta(days=back) for back in reversed(range(days))]
+
+
+def list_locally(name: str, source: InputSource, date: dt.date) -> FileListing | None:
+    """List the files of an input without Spark; None where only Spark can tell what its path leads to."""
+    places = _locate_days(source, date)
+    paths = {day: _resolve_local(place) for day, place in places.items()}
+    if not all(paths.values()):
+        return None
+    try:
+        existing = {day: str(path) for day, path in paths.items() if path and os.path.lexists(path)}
+        totals = _sum_local(list(existing.values()))
+    except OSError:  # Spark reports what cannot be read
+        return None
+    return _describe(name, source, date, places, existing, totals)
+
+
+def list_with_spark(spark: SparkSession, name: str, source: InputSource, date: dt.date) -> FileListing:
+    """List the files of an input with Spark, which knows every file system."""
+    places = _locate_days(source, date)
+    existing = dict(places)
+    totals = _sum_with_spark(spark, list(places.values()))
+    if totals is None:
+        existing = {d: p for d, p in places.items() if len(places) > 1 and _sum_with_spark(spark, [p]) is not None}
+        totals = _sum_with_spark(spark, list(existing.values())) if existing else None
+    return _describe(name, source, date, places, existing, totals or _FileTotals(0, 0, 0))
+
+
+def hash_totals(*parts: object) -> str:
+    """Return the digest of a number of rows or files and the sum of their hashes."""
+    return hashlib.sha256(" ".join(map(str, parts)).encode()).hexdigest()[:_FIRST]
+
+
+def _locate_days(source: InputSource, date: dt.date) -> dict[str, str]:
+    """The place of each day of the window; a path without a date has one."""
+    path = str(source.path)
+    days = window_dates(date, source.days) if "{date}" in path else [date]
+    return {day.isoformat(): path.replace("{date}", day.isoformat()) for day in days}
+
+
+def _describe(
+    name: str,
+    source: InputSource,
+    date: dt.date,
+    places: Mapping[str, str],
+    existing: Mapping[str, str],
+    totals: _FileTotals,
+) -> FileListing:
+    if not totals.files:
+        first, last = min(places.values()), max(places.values())
+        dated = "{date}" in str(source.path)
+        raise InputError(
+            f"{name} has no data for {date}" if dated else f"{name} does not exist or has no files",
+            where=f"inputs.{name}: {first}" + ("" if first == last else f" to {last}"),
+            hint=f"check inputs.{name}.path" + (" and --date" if dated else ""),
+        )
+    return FileListing(
+        places=tuple(place for day, place in places.items() if day in existing),
+        missing_days=tuple(day for day in places if day not in existing),
+        files=totals.files,
+        bytes=totals.bytes,
+        digest=hash_totals(totals.files, totals.hashes),
+    )
+
+
+def _resolve_local(place: str) -> str | None:
+    """The absolute path of a place on a local disk; None where it is elsewhere, or Spark has to say."""
+    if _PATTERN & set(place):
+        return None
+    if place.startswith("file:/"):
+        return os.path.normpath("/" + place.removeprefix("file:").lstrip("/"))
+    if "://" in place or any(name in os.environ for name in HADOOP_VARIABLES):
+        return None
+    return str(Path(os.path.normpath(place)).absolute())
+
+
+def _sum_local(paths: Sequence[str]) -> _FileTotals:
+    files = size = hashes = 0
+    for path in paths:
+        for name, status in _walk(path):
+            text = f"file:{name}\n{status.st_size}\n{status.st_mtime_ns // 10**6}"
+            hashes += int(hashlib.sha256(text.encode()).hexdigest()[:_DIGITS], 16)
+            files, size = files + 1, size + status.st_size
+    return _FileTotals(files, size, hashes)
+
+
+def _walk(path: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the data files under a path."""
+    status = Path(path).stat()
+    if not stat.S_ISDIR(status.st_mode):
+        if not _is_hidden(Path(path).name):
+            yield path, status
+        return
+    for folder, folders, names in os.walk(path, followlinks=True, onerror=_raise):
+        folders[:] = [name for name in folders if not _is_hidden(name)]
+        for name in names:
+            if not _is_hidden(name):
+                yield f"{folder}/{name}", Path(folder, name).stat()
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether Spark ignores a file or folder of this name."""
+    if name.startswith(("_metadata", "_common_metadata")):
+        return False
+    return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
+
+
+def _sum_with_spark(spark: SparkSession, paths: list[str]) -> _FileTotals | None:
+    """The totals of the data files under `paths`; None where a path does not exist."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions as F
+
+    try:
+        every = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(paths)
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            return None
+        raise
+    text = F.concat_ws("\n", "path", F.col("length").cast("string"), F.unix_millis("modificationTime").cast("string"))
+    number = F.conv(F.substring(F.sha2(text, 256), 1, _DIGITS), 16, 10).cast("decimal(38,0)")
+    totals = every.agg(F.count("*"), F.sum("length"), F.sum(number)).first()
+    return _FileTotals(*[int(total or 0) for total in totals]) if totals is not None else None

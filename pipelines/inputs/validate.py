@@ -1,0 +1,148 @@
+"""Conform every input to its contract, count its rows, and refuse one that cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from pipelines.config.model import Config
+from pipelines.inputs.count import CountRequest, CountResult, RowCount, count_rows
+from pipelines.inputs.opinions import add_opinion_columns
+from pipelines.inputs.read import InputTable
+from schemas.conform import ConformedTable, conform
+from schemas.errors import ConfigurationError, DataQualityError, InputError, did_you_mean
+from schemas.inputs import INPUTS
+from schemas.outputs import QUARANTINE
+from schemas.spark_errors import raise_input_errors
+from schemas.table import Column, Table
+
+TOP_GRADE = 3.0  # of labels built from behaviour
+
+BuildRequests = Callable[[Mapping[str, ConformedTable]], Mapping[str, CountRequest]]
+
+
+@dataclass(frozen=True)
+class ValidatedInputs:
+    """The inputs of a run in the shape of their contracts, and their counts."""
+
+    tables: Mapping[str, ConformedTable]
+    results: Mapping[str, CountResult]
+    systems: tuple[str, ...]
+    max_grade: float
+    from_behaviour: bool  # whether labels are built from a log
+
+    @property
+    def counts(self) -> dict[str, RowCount]:
+        """The row counts of each input."""
+        return {name: result.rows for name, result in self.results.items()}
+
+    def rows(self, name: str) -> DataFrame:
+        """The rows of an input that fit its contract."""
+        return self.tables[name].rows
+
+    def quarantine(self) -> DataFrame:
+        """The rejected rows of all inputs; inputs without any are not read again."""
+        rejected = [self.tables[name].rejected_rows for name, count in self.counts.items() if count.rejected]
+        empty = next(iter(self.tables.values())).rejected_rows.where(F.lit(False))
+        return reduce(DataFrame.unionByName, rejected, empty).select(*QUARANTINE.names)
+
+
+def validate_inputs(
+    inputs: Mapping[str, InputTable], config: Config, build_requests: BuildRequests = lambda _: {}
+) -> ValidatedInputs:
+    """Conform and count every input, and refuse one that is empty or largely unusable.
+
+    `build_requests` says what else to compute in the pass that counts the rows.
+    """
+    tables: dict[str, ConformedTable] = {}
+    results: dict[str, CountResult] = {}
+    for name, source in config.sources().items():
+        with raise_input_errors(_describe_place(name, inputs[name])):
+            contract = resolve_contract(name, config)
+            if name == "opinions":
+                contract = add_opinion_columns(
+                    contract, inputs[name].raw.schema, source.columns, config.labels.opinions
+                )
+            tables[name] = conform(inputs[name].raw, contract, columns=source.columns)
+    requests = build_requests(tables)
+    for name, table in tables.items():
+        with raise_input_errors(_describe_place(name, inputs[name])):
+            results[name] = count_rows(table, requests.get(name, CountRequest()))
+    for name, result in results.items():
+        # With checks on, `usable_rows` reports rejected rows in more detail.
+        limit = config.max_rejected if config.checks == "off" else 1.0
+        require_usable(name, result.rows, limit, where=_describe_place(name, inputs[name]))
+    systems = tuple(sorted(results["rankings" if "rankings" in results else "impressions"].systems))
+    require_ranked(config, systems)
+    from_behaviour = "impressions" in results or config.labels_of is not None
+    return ValidatedInputs(
+        tables=tables,
+        results=results,
+        systems=systems,
+        max_grade=TOP_GRADE if from_behaviour else float(results["judgments"].max_grade or 0.0),
+        from_behaviour=from_behaviour,
+    )
+
+
+def describe_input(source: InputTable, count: RowCount) -> dict[str, Any]:
+    """The record of an input in the manifest."""
+    return {
+        "places": source.places,
+        "missing_days": source.missing_days,
+        "files": source.files,
+        "digest": source.digest,
+        "columns": {field.name: field.dataType.simpleString() for field in source.raw.schema},
+        **asdict(count),
+    }
+
+
+def resolve_contract(name: str, config: Config) -> Table:
+    """The contract of an input, with the columns that this configuration adds to it."""
+    table = INPUTS[name]
+    if name == "rankings" and config.conventions.order != "rank":  # a row without a score has no rank then
+        return replace(
+            table, columns=tuple(replace(c, optional=c.optional and c.name != "score") for c in table.columns)
+        )
+    if name == "judgments" and config.statistics.label_draws and not config.behaviour:
+        deviation = Column("grade_sd", "double", "standard deviation of the grade", nullable=True, minimum=0)
+        return table.add_columns([deviation])
+    if name == "impressions":
+        contexts = config.labels.contexts
+        return table.add_columns(Column(context, "string", "a context", nullable=True) for context in contexts)
+    segments = config.query_columns if name == "queries" else ()
+    return table.add_columns(Column(segment, "string", "a segment", nullable=True) for segment in segments)
+
+
+def require_ranked(config: Config, systems: Sequence[str]) -> None:
+    """Refuse a configured system without rankings before anything is scored."""
+    configured = {"earlier": config.earlier, "compare.baseline": config.compare.baseline}
+    configured |= {f"gate[{n}].candidate": condition.candidate for n, condition in enumerate(config.gate)}
+    for where, name in configured.items():
+        if name is not None and systems and name not in systems:
+            hint = did_you_mean(name, systems)
+            raise ConfigurationError(f"the system {name!r} has no rankings", where=where, hint=hint)
+
+
+def _describe_place(name: str, source: InputTable) -> str:
+    return f"inputs.{name}: {', '.join(source.places)}"
+
+
+def require_usable(name: str, count: RowCount, max_rejected: float, *, where: str) -> None:
+    """Refuse an input that is empty, or of which more than `max_rejected` of the rows are rejected."""
+    if not count.read:
+        raise InputError(f"{name} is empty", where=where, hint="check path, where and --date")
+    reasons = ", ".join(f"{reason} ({rows:,})" for reason, rows in count.rejected.items())
+    if not count.kept:
+        raise InputError(f"none of the {count.read:,} rows of {name} can be used", where=where, hint=reasons)
+    if count.read - count.kept > max_rejected * count.read:
+        raise DataQualityError(
+            f"{count.read - count.kept:,} of {count.read:,} rows of {name} cannot be used, "
+            f"more than max_rejected = {max_rejected:g} allows",
+            where=where,
+            hint=f"{reasons}. Fix the data, or raise max_rejected",
+        )
