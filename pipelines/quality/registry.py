@@ -1,7 +1,7 @@
-"""A check is one registered function from what is known of the tables to findings. It starts no Spark job.
+"""The registry of checks. A check is one function from the figures of the tables to findings; it starts no Spark job.
 
-@check(tables="impressions", severity="warn", threshold=0.5, measures="smallest share …", advice="look at …")
-def volume(facts: Facts, threshold: float) -> Iterator[Finding]:
+@check(tables="impressions", severity="warn", threshold=0.5, measures="smallest share …", advice="compare …")
+def volume(facts: QualityFacts, threshold: float) -> Iterator[Finding]:
     \"\"\"One line: why the check exists.\"\"\"
 """
 
@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal
 
+from schemas.registry import Registry
+
 Severity = Literal["error", "warn", "ignore"]
-Figures = Mapping[str, Any]  # what is known of one table: counts and the like, never rows
+Figures = Mapping[str, Any]  # the figures of one table: counts and the like, never rows
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found in one table."""
+    """What a check finds in one table."""
 
     table: str
     passed: bool
@@ -33,35 +35,35 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What is known of every table of this run, and of the runs of the dates before it, newest first."""
+class QualityFacts:
+    """The figures of every table of this run, and of the runs of earlier dates, newest first."""
 
     date: dt.date
     tables: Mapping[str, Figures]
     past: Sequence[Mapping[str, Figures]] = ()
 
-    def having(self, *figures: str) -> Iterator[tuple[str, Figures]]:
-        """The tables of which all these figures are known."""
-        for name, known in self.tables.items():
-            if all(known.get(figure) is not None for figure in figures):
-                yield name, known
+    def select_tables(self, *names: str) -> Iterator[tuple[str, Figures]]:
+        """The tables that have all these figures."""
+        for table, figures in self.tables.items():
+            if all(figures.get(name) is not None for name in names):
+                yield table, figures
 
-    def usual(self, table: str, figure: Callable[[Figures], float | None]) -> float | None:
-        """The median of a figure over the past runs that have it; None where there are none."""
-        found = [value for run in self.past if table in run and (value := figure(run[table])) is not None]
-        return median(found) if found else None
+    def compute_usual(self, table: str, compute: Callable[[Figures], float | None]) -> float | None:
+        """The median of a value over the past runs that have it; None where there are none."""
+        values = [value for run in self.past if table in run and (value := compute(run[table])) is not None]
+        return median(values) if values else None
 
-    def previous(self, table: str, figure: str) -> Any:
+    def find_previous(self, table: str, name: str) -> Any:
         """A figure of the newest past run that has it; None where there is none."""
-        return next((run[table][figure] for run in self.past if run.get(table, {}).get(figure)), None)
+        return next((run[table][name] for run in self.past if run.get(table, {}).get(name)), None)
 
 
-Function = Callable[[Facts, float], Iterator[Finding]]
+CheckFunction = Callable[[QualityFacts, float], Iterator[Finding]]
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check as it was declared: its defaults, what its threshold means, why it exists and what to do about it."""
+    """A declared check: its defaults, what its threshold measures, and what to do when it fails."""
 
     name: str
     tables: str
@@ -69,34 +71,41 @@ class Check:
     threshold: float
     measures: str
     advice: str
-    run: Function
-    drawn: bool = False
+    run: CheckFunction
+    sampled: bool = False  # whether its figures come from a sample where tables are long
 
     @property
     def reason(self) -> str:
+        """Why the check exists: the first line of the function's docstring."""
         return inspect.cleandoc(self.run.__doc__ or "").partition("\n")[0]
 
 
-CHECKS: dict[str, Check] = {}
+CHECKS: Registry[Check] = Registry("check", "pipelines.quality.checks")
 
 
 def check(
-    *, tables: str, severity: Severity, threshold: float, measures: str, advice: str, drawn: bool = False
-) -> Callable[[Function], Function]:
-    """Register the decorated function under its own name; its docstring is the reason for it.
+    *, tables: str, severity: Severity, threshold: float, measures: str, advice: str, sampled: bool = False
+) -> Callable[[CheckFunction], CheckFunction]:
+    """Register the decorated function as a check under its own name."""
 
-    What it says is of `drawn` rows where tables are long: it looks at keys and references.
-    """
-
-    def register(function: Function) -> Function:
-        name = function.__name__
-        CHECKS[name] = Check(name, tables, severity, threshold, measures, advice, function, drawn)
+    def register(function: CheckFunction) -> CheckFunction:
+        declared = Check(
+            name=function.__name__,
+            tables=tables,
+            severity=severity,
+            threshold=threshold,
+            measures=measures,
+            advice=advice,
+            run=function,
+            sampled=sampled,
+        )
+        CHECKS.register(declared.name, declared)
         return function
 
     return register
 
 
-def at_most(
+def check_share(
     threshold: float,
     table: str,
     part: int,
@@ -106,13 +115,13 @@ def at_most(
     column: str | None = None,
     sample: Iterable[str] = (),
 ) -> Finding:
-    """A finding about the share of some rows among all that were looked at; `what` says what is wrong with them."""
-    found = share(part, whole)
+    """A finding about the share of rows that fail; `what` says how they fail."""
+    share = share_of(part, whole)
     return Finding(
-        table,
-        found <= threshold,
-        observed=f"{part:,} of {whole:,} {what} ({percent(found)})",
-        allowed=f"at most {percent(threshold)}",
+        table=table,
+        passed=share <= threshold,
+        observed=f"{part:,} of {whole:,} {what} ({format_percent(share)})",
+        allowed=f"at most {format_percent(threshold)}",
         column=column,
         rows=whole,
         failed_rows=part,
@@ -120,11 +129,11 @@ def at_most(
     )
 
 
-def share(part: float, whole: float) -> float:
-    """The part of the whole; nothing of nothing is nothing."""
+def share_of(part: float, whole: float) -> float:
+    """The part divided by the whole; 0 where the whole is 0."""
     return part / whole if whole else 0.0
 
 
-def percent(value: float) -> str:
-    """A share as people read it: two digits that say something."""
+def format_percent(value: float) -> str:
+    """A share in percent, with two significant digits."""
     return f"{100 * value:.2g} %" if value < 0.995 else f"{100 * value:.0f} %"

@@ -1,7 +1,8 @@
-"""Results of checks: a row of `validation_results` each, and what the manifest and the screen say of them."""
+"""Results of checks: rows of `validation_results`, their summary in the manifest, and the lines printed of them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -9,9 +10,10 @@ from typing import Any, Literal
 from pipelines.quality.registry import CHECKS, Check, Finding
 from schemas.errors import DataQualityError
 
-MOST_FAILING = 50  # in the manifest; the table has all of them
-MOST_SAMPLES = 3
-LONGEST_SAMPLE = 200
+MAX_FAILING = 50  # in the manifest; the table has all of them
+MAX_SAMPLES = 3
+USABLE_ROWS = "usable_rows"  # the check that counts the rows that fit their contract
+MAX_SAMPLE_LENGTH = 200
 
 
 @dataclass(frozen=True)
@@ -33,79 +35,114 @@ class Result:
 
     @property
     def stops(self) -> bool:
+        """Whether the run must not continue."""
         return not self.passed and self.severity == "error"
 
 
-def result_of(check: Check, finding: Finding, severity: Literal["error", "warn"]) -> Result:
-    """A finding with what was declared of its check."""
+def build_result(check: Check, finding: Finding, severity: Literal["error", "warn"]) -> Result:
+    """A finding with the declaration of its check."""
     return Result(
-        finding.table,
-        check.name,
-        finding.column,
-        severity,
-        finding.passed,
-        finding.rows,
-        finding.failed_rows,
-        finding.observed,
-        finding.allowed,
-        () if finding.passed else samples(finding.sample),
-        check.reason,
-        check.advice.replace("TABLE", finding.table),
+        table=finding.table,
+        check=check.name,
+        column=finding.column,
+        severity=severity,
+        passed=finding.passed,
+        rows=finding.rows,
+        failed_rows=finding.failed_rows,
+        observed=finding.observed,
+        allowed=finding.allowed,
+        sample=() if finding.passed else format_samples(finding.sample),
+        reason=check.reason,
+        advice=check.advice.replace("TABLE", finding.table),
     )
 
 
-def samples(values: Iterable[object]) -> tuple[str, ...]:
-    """Up to three different values, each of a length that one can look at."""
-    return tuple(dict.fromkeys(str(value)[:LONGEST_SAMPLE] for value in values))[:MOST_SAMPLES]
+def format_samples(values: Iterable[object]) -> tuple[str, ...]:
+    """Up to three distinct values, each cut to a readable length."""
+    return tuple(dict.fromkeys(str(value)[:MAX_SAMPLE_LENGTH] for value in values))[:MAX_SAMPLES]
 
 
-def summary(mode: str, results: Sequence[Result]) -> dict[str, Any]:
-    """What the manifest keeps: counts per table, and the checks that failed, those that stop the run first."""
+def summarise_results(mode: str, results: Sequence[Result]) -> dict[str, Any]:
+    """The summary in the manifest: counts per table, and the failing checks, those that stop the run first."""
     tables: dict[str, dict[str, int]] = {}
     for result in results:
         counts = tables.setdefault(result.table, {"passed": 0, "warned": 0, "failed": 0})
         counts["passed" if result.passed else "failed" if result.stops else "warned"] += 1
-    failing = sorted((r for r in results if not r.passed), key=lambda r: not r.stops)
-    return {"mode": mode, "tables": tables, "failing": [asdict(r) for r in failing[:MOST_FAILING]]}
+    failing = sorted((r for r in results if not r.passed), key=lambda r: (not r.stops, rank_cause(r, results)))
+    return {"mode": mode, "tables": tables, "failing": [asdict(r) for r in failing[:MAX_FAILING]]}
 
 
-def refusal(results: Sequence[Result], where: str) -> DataQualityError | None:
-    """The error that stops a run; None where nothing does."""
+def rank_cause(result: Result, results: Sequence[Result]) -> tuple[float, bool, bool]:
+    """Sort key of failing checks, the root cause first.
+
+    The table that loses most of its rows comes first: what fails elsewhere may follow from it. Within a table a
+    declared check names a cause, and a contract only counts its effects.
+    """
+    lost = max((_find_lost_share(r) for r in results if r.table == result.table), default=0.0)
+    return -lost, result.check not in CHECKS, result.check != USABLE_ROWS
+
+
+def _find_lost_share(result: Result) -> float:
+    """The share of a table's rows that cannot be used, of the check that counts them."""
+    return (result.failed_rows or 0) / result.rows if result.check == USABLE_ROWS and result.rows else 0.0
+
+
+def format_rejected_row(reason: str, row: str, columns: Mapping[str, str]) -> str:
+    """A rejected row as a sample: the reason, then the row with the column that it is about first.
+
+    Samples are cut to a readable length; `columns` has the names in the input of columns that are renamed.
+    """
+    column = reason.partition(":")[0]
+    name = columns.get(column, column)
+    try:
+        values = json.loads(row)
+    except ValueError:
+        return f"{reason}: {row}"
+    if isinstance(values, dict) and name in values:
+        row = json.dumps({name: values[name]} | values, ensure_ascii=False, separators=(",", ":"))
+    return f"{reason}: {row}"
+
+
+def build_refusal(results: Sequence[Result], where: str) -> DataQualityError | None:
+    """The error that stops a run; None where no result does."""
     stopping = [result for result in results if result.stops]
     if not stopping:
         return None
-    # What names a cause comes before what counts its effects.
-    first = min(stopping, key=lambda result: (result.check not in CHECKS, result.check != "usable_rows"))
+    first = min(stopping, key=lambda result: rank_cause(result, stopping))
     more = f" (the first of {len(stopping)} checks that fail)" if len(stopping) > 1 else ""
-    milder = f", or lower quality.{first.check}.severity" if first.check in CHECKS else ""
+    alternative = f", or lower quality.{first.check}.severity" if first.check in CHECKS else ""
     return DataQualityError(
-        f"{first.table} fails {first.check}{more}: {visible(first.observed or '')}; allowed: {first.allowed}",
+        f"{first.table} fails {first.check}{more}: {escape_control(first.observed or '')}; allowed: {first.allowed}",
         where=where,
-        hint=f"{first.advice}{milder}",
-        details=lines(summary("", results)),
+        hint=f"{first.advice}{alternative}",
+        details=format_results(summarise_results("", results)),
     )
 
 
-def lines(summary: Mapping[str, Any]) -> list[str]:
-    """The verdict per table and, below it, what failed: as it is printed, with nothing in it that a terminal obeys."""
-    said = []
+def format_results(summary: Mapping[str, Any]) -> list[str]:
+    """The lines to print: a verdict per table with its failing checks, control characters escaped."""
+    lines = []
     for table, counts in summary.get("tables", {}).items():
         mark = "✗" if counts["failed"] else "!" if counts["warned"] else "✓"
         parts = [f"{counts[kind]} {kind}" for kind in ("passed", "warned", "failed") if counts[kind]]
-        said.append(f"{mark} {table}: {', '.join(parts)}")
+        lines.append(f"{mark} {table}: {', '.join(parts)}")
         for failing in (f for f in summary["failing"] if f["table"] == table):
-            said.extend(_told(failing))
-    return said
+            lines.extend(_format_failing(failing))
+    return lines
 
 
-def _told(failing: Mapping[str, Any]) -> list[str]:
+def _format_failing(failing: Mapping[str, Any]) -> list[str]:
     mark = "✗" if failing["severity"] == "error" else "!"
     column = f" ({failing['column']})" if failing["column"] else ""
-    found = f"  {mark} {failing['check']}{column}: {visible(failing['observed'] or '')}; allowed: {failing['allowed']}"
-    such = ", ".join(visible(value) for value in failing["sample"])
-    return [found, *([f"      such as {such}"] if such else []), f"      {failing['advice']}"]
+    observed = escape_control(failing["observed"] or "")
+    sample = ", ".join(escape_control(value) for value in failing["sample"])
+    return [
+        f"  {mark} {failing['check']}{column}: {observed}; allowed: {failing['allowed']}",
+        *([f"      such as {sample}"] if sample else []),
+        f"      {failing['advice']}",
+    ]
 
 
-def visible(text: str) -> str:
-    """Text from the data with everything that cannot be seen written out."""
+def escape_control(text: str) -> str:
+    """Text from the data with unprintable characters escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

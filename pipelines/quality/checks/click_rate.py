@@ -1,28 +1,28 @@
-"""Whether people click as people do."""
+"""The click rate is plausible."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Finding, check, percent, share
+from pipelines.quality.registry import Finding, QualityFacts, check, format_percent, share_of
 
 
 @check(
     tables="interactions against impressions",
     severity="error",
     threshold=0.5,
-    measures="largest number of clicks per impression; none at all fails too",
-    advice="look for the kinds of events (inputs.interactions.columns.kind), and for impressions that were not logged",
+    measures="largest number of clicks per impression; no click at all fails too",
+    advice="check the event kinds (inputs.interactions.columns.kind), and whether all impressions are logged",
 )
-def click_rate(facts: Facts, threshold: float) -> Iterator[Finding]:
-    """Without clicks, or with one on every other result, no label made from clicks means anything."""
-    for name, known in facts.having("clicks", "shown"):
-        found = share(known["clicks"], known["shown"])
+def click_rate(facts: QualityFacts, threshold: float) -> Iterator[Finding]:
+    """Without clicks, or with one on every other result, labels from clicks mean nothing."""
+    for table, figures in facts.select_tables("clicks", "shown"):
+        rate = share_of(figures["clicks"], figures["shown"])
         yield Finding(
-            name,
-            0 < found <= threshold,
-            observed=f"{known['clicks']:,} clicks on {known['shown']:,} impressions ({percent(found)})",
-            allowed=f"more than none, at most {percent(threshold)}",
+            table=table,
+            passed=0 < rate <= threshold,
+            observed=f"{figures['clicks']:,} clicks on {figures['shown']:,} impressions ({format_percent(rate)})",
+            allowed=f"more than none, at most {format_percent(threshold)}",
             column="kind",
-            rows=known["read"],
+            rows=figures["read"],
         )

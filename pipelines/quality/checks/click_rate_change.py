@@ -1,34 +1,34 @@
-"""Whether people click as much as they did."""
+"""The click rate is as usual."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Figures, Finding, check, percent, share
-
-
-def _rate(known: Figures) -> float | None:
-    return share(known["clicks"], known["shown"]) if known.get("shown") else None
+from pipelines.quality.registry import Figures, Finding, QualityFacts, check, format_percent, share_of
 
 
 @check(
     tables="interactions against impressions",
     severity="warn",
     threshold=2,
-    measures="largest factor between the clicks per impression and the usual ones, either way",
-    advice="look for a release that changed what is logged, lost click events, or crawlers",
+    measures="largest factor between the click rate and the usual one, in either direction",
+    advice="look for a release that changed the logging, lost click events, or crawlers",
 )
-def click_rate_change(facts: Facts, threshold: float) -> Iterator[Finding]:
-    """People do not change overnight; what is logged of them does."""
-    for name, known in facts.having("clicks", "shown"):
-        usual, now = facts.usual(name, _rate), _rate(known)
-        if not usual or now is None:
+def click_rate_change(facts: QualityFacts, threshold: float) -> Iterator[Finding]:
+    """User behaviour changes slowly; a sudden change of the click rate is usually a logging error."""
+    for table, figures in facts.select_tables("clicks", "shown"):
+        usual, rate = facts.compute_usual(table, _compute_rate), _compute_rate(figures)
+        if not usual or rate is None:
             continue
         yield Finding(
-            name,
-            usual / threshold <= now <= usual * threshold,
-            observed=f"{percent(now)} of the impressions were clicked, usually {percent(usual)}",
-            allowed=f"{percent(usual / threshold)} to {percent(usual * threshold)}",
+            table=table,
+            passed=usual / threshold <= rate <= usual * threshold,
+            observed=f"{format_percent(rate)} of the impressions were clicked, usually {format_percent(usual)}",
+            allowed=f"{format_percent(usual / threshold)} to {format_percent(usual * threshold)}",
             column="kind",
-            rows=known["read"],
+            rows=figures["read"],
         )
+
+
+def _compute_rate(figures: Figures) -> float | None:
+    return share_of(figures["clicks"], figures["shown"]) if figures.get("shown") else None

@@ -1,39 +1,39 @@
-"""Whether optional columns still have their values."""
+"""Optional columns still have their values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 
-from pipelines.quality.registry import Facts, Figures, Finding, check, percent, share
+from pipelines.quality.registry import Figures, Finding, QualityFacts, check, format_percent, share_of
 
 
 @check(
     tables="every input with optional columns",
     severity="warn",
     threshold=0.05,
-    measures="largest rise of the share of rows without a value in an optional column, over the usual one",
-    advice="ask whoever writes the table; what is built on the column rests on the other rows now",
+    measures="largest rise of the share of nulls in an optional column over the usual share",
+    advice="ask the owner of the table; results that use the column now rest on fewer rows",
 )
-def emptied_column(facts: Facts, threshold: float) -> Iterator[Finding]:
-    """An optional column may be empty, but one that becomes so takes weights, pages or systems along."""
-    for name, known in facts.having("empty", "read"):
-        for column, empty in known["empty"].items():
-            usual = facts.usual(name, partial(_share, column))
+def emptied_column(facts: QualityFacts, threshold: float) -> Iterator[Finding]:
+    """An optional column may be null, but one that suddenly is loses weights, pages or systems."""
+    for table, figures in facts.select_tables("empty", "read"):
+        for column, empty in figures["empty"].items():
+            usual = facts.compute_usual(table, partial(_compute_share, column))
             if usual is None:
                 continue
-            found = share(empty, known["read"])
+            share = share_of(empty, figures["read"])
             yield Finding(
-                name,
-                found - usual <= threshold,
-                observed=f"{percent(found)} of the rows have no {column}, usually {percent(usual)}",
-                allowed=f"at most {percent(threshold)} more than usual",
+                table=table,
+                passed=share - usual <= threshold,
+                observed=f"{format_percent(share)} of the rows have no {column}, usually {format_percent(usual)}",
+                allowed=f"at most {format_percent(threshold)} more than usual",
                 column=column,
-                rows=known["read"],
+                rows=figures["read"],
                 failed_rows=empty,
             )
 
 
-def _share(column: str, known: Figures) -> float | None:
-    empty = known.get("empty", {}).get(column)
-    return None if empty is None else share(empty, known["read"])
+def _compute_share(column: str, figures: Figures) -> float | None:
+    empty = figures.get("empty", {}).get(column)
+    return None if empty is None else share_of(empty, figures["read"])

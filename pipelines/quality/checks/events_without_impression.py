@@ -1,10 +1,10 @@
-"""Whether what was done was done to what was shown."""
+"""Events refer to shown documents."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Finding, at_most, check
+from pipelines.quality.registry import Finding, QualityFacts, check, check_share
 
 
 @check(
@@ -12,12 +12,19 @@ from pipelines.quality.registry import Facts, Finding, at_most, check
     severity="error",
     threshold=0.2,
     measures="largest share of events on a page that did not show their document",
-    advice="compare serp_id and doc_id of both tables: other days, another spelling, or a join that lost rows; such "
-    "events cannot count and go to quarantine",
-    drawn=True,
+    advice="compare serp_id and doc_id of both tables: other days, another spelling, or a join that lost rows; "
+    "these events are not counted and go to quarantine",
+    sampled=True,
 )
-def events_without_impression(facts: Facts, threshold: float) -> Iterator[Finding]:
-    """Clicks that find no impression are lost, and documents lose their labels with them."""
-    for name, known in facts.having("placed", "unshown"):
-        what, such = "events were done to what their page did not show", known["unshown_sample"]
-        yield at_most(threshold, name, known["unshown"], known["placed"], what, column="serp_id", sample=such)
+def events_without_impression(facts: QualityFacts, threshold: float) -> Iterator[Finding]:
+    """Clicks without an impression are lost, and with them the labels of their documents."""
+    for table, figures in facts.select_tables("placed", "unshown"):
+        yield check_share(
+            threshold,
+            table,
+            part=figures["unshown"],
+            whole=figures["placed"],
+            what="events refer to a document that their page did not show",
+            column="serp_id",
+            sample=figures["unshown_sample"],
+        )

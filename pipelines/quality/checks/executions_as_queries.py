@@ -1,31 +1,32 @@
-"""Whether a query_id names what people repeat."""
+"""A query_id identifies a repeated query."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Finding, check, percent, share
+from pipelines.quality.registry import Finding, QualityFacts, check, format_percent, share_of
 
-FEWEST = 100  # pages below which it is no wonder that queries do not repeat
+MIN_PAGES = 100  # with fewer pages, queries need not repeat
 
 
 @check(
     tables="impressions",
     severity="warn",
     threshold=0.9,
-    measures="largest number of different query_ids per page",
-    advice="make query_id from the normalised text and what else makes the same search; serp_id names one execution",
+    measures="largest number of distinct query_ids per page",
+    advice="build query_id from the normalised text and the search context; serp_id identifies one execution",
 )
-def executions_as_queries(facts: Facts, threshold: float) -> Iterator[Finding]:
-    """Where every execution is a query of its own, no evidence adds up and nothing gets a label."""
-    for name, known in facts.having("queries", "pages"):
-        if known["pages"] < FEWEST:
+def executions_as_queries(facts: QualityFacts, threshold: float) -> Iterator[Finding]:
+    """If every execution is a query of its own, evidence does not accumulate and nothing gets a label."""
+    for table, figures in facts.select_tables("queries", "pages"):
+        queries, pages = figures["queries"], figures["pages"]
+        if pages < MIN_PAGES:
             continue
-        found = min(share(known["queries"], known["pages"]), 1.0)  # both are estimates
+        ratio = min(share_of(queries, pages), 1.0)  # both are estimates
         yield Finding(
-            name,
-            found <= threshold,
-            observed=f"about {known['queries']:,} query_ids on about {known['pages']:,} pages ({percent(found)})",
-            allowed=f"at most {percent(threshold)}",
+            table=table,
+            passed=ratio <= threshold,
+            observed=f"about {queries:,} query_ids on about {pages:,} pages ({format_percent(ratio)})",
+            allowed=f"at most {format_percent(threshold)}",
             column="query_id",
         )

@@ -1,9 +1,11 @@
-"""Whether the log reaches the date."""
+"""The log is complete up to the date."""
+
+from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Finding, check
+from pipelines.quality.registry import Finding, QualityFacts, check
 
 
 @check(
@@ -11,17 +13,17 @@ from pipelines.quality.registry import Facts, Finding, check
     severity="warn",
     threshold=24,
     measures="most hours between the newest row and the end of the date",
-    advice="wait for the load to finish, or look for why it stopped; assay check can stand before the job as a sensor",
+    advice="wait for the load to finish, or find out why it stopped; assay check can run as a sensor before the job",
 )
-def freshness(facts: Facts, threshold: float) -> Iterator[Finding]:
-    """A log that ends early was copied before it was complete."""
+def freshness(facts: QualityFacts, threshold: float) -> Iterator[Finding]:
+    """A log that ends early was read before it was complete."""
     end = dt.datetime.combine(facts.date, dt.time(), dt.UTC) + dt.timedelta(days=1)
-    for name, known in facts.having("newest"):
-        newest = dt.datetime.fromtimestamp(known["newest"], dt.UTC)
+    for table, figures in facts.select_tables("newest"):
+        newest = dt.datetime.fromtimestamp(figures["newest"], dt.UTC)
         hours = (end - newest).total_seconds() / 3600
         yield Finding(
-            name,
-            hours <= threshold,
+            table=table,
+            passed=hours <= threshold,
             observed=f"the newest row is of {newest:%Y-%m-%d %H:%M}, {max(hours, 0):,.1f} hours before the end of "
             f"{facts.date}",
             allowed=f"at most {threshold:g} hours",

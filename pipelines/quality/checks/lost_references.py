@@ -1,13 +1,13 @@
-"""Whether tables still fit together as they did."""
+"""References between tables resolve as usual."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 
-from pipelines.quality.registry import Facts, Figures, Finding, check, percent, share
+from pipelines.quality.registry import Figures, Finding, QualityFacts, check, format_percent, share_of
 
-# Which part of which whole leads nowhere, and where it should lead.
+# Figure of the unresolved part -> figure of the whole, what is counted, and the table it refers to.
 REFERENCES = {
     "unshown": ("placed", "events", "impressions"),
     "unlisted": ("lists", "lists", "queries"),
@@ -20,28 +20,29 @@ REFERENCES = {
     tables="interactions against impressions, rankings against queries, judgments against rankings and back",
     severity="warn",
     threshold=0.05,
-    measures="largest rise of the share of rows that find nothing in the other table, over the usual one",
-    advice="compare the names of documents, pages and queries in both tables with those of the day before",
-    drawn=True,
+    measures="largest rise of the share of rows without a match in the other table over the usual share",
+    advice="compare the ids of documents, pages and queries in both tables with those of the day before",
+    sampled=True,
 )
-def lost_references(facts: Facts, threshold: float) -> Iterator[Finding]:
-    """Some references always lead nowhere; when more of them do than usual, one of the tables has changed."""
+def lost_references(facts: QualityFacts, threshold: float) -> Iterator[Finding]:
+    """Some references never resolve; if more fail than usual, one of the tables has changed."""
     for part, (whole, what, other) in REFERENCES.items():
-        for name, known in facts.having(part, whole):
-            usual = facts.usual(name, partial(_lost, part, whole))
+        for table, figures in facts.select_tables(part, whole):
+            usual = facts.compute_usual(table, partial(_compute_share, part, whole))
             if usual is None:
                 continue
-            found = share(known[part], known[whole])
+            share = share_of(figures[part], figures[whole])
             yield Finding(
-                name,
-                found - usual <= threshold,
-                observed=f"{percent(found)} of the {what} find nothing in {other}, usually {percent(usual)}",
-                allowed=f"at most {percent(threshold)} more than usual",
-                rows=known[whole],
-                failed_rows=known[part],
-                sample=tuple(known[f"{part}_sample"]),
+                table=table,
+                passed=share - usual <= threshold,
+                observed=f"{format_percent(share)} of the {what} have no match in {other}, "
+                f"usually {format_percent(usual)}",
+                allowed=f"at most {format_percent(threshold)} more than usual",
+                rows=figures[whole],
+                failed_rows=figures[part],
+                sample=tuple(figures[f"{part}_sample"]),
             )
 
 
-def _lost(part: str, whole: str, known: Figures) -> float | None:
-    return share(known[part], known[whole]) if part in known and whole in known else None
+def _compute_share(part: str, whole: str, figures: Figures) -> float | None:
+    return share_of(figures[part], figures[whole]) if part in figures and whole in figures else None

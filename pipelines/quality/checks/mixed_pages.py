@@ -1,22 +1,29 @@
-"""Whether a page is one answer."""
+"""A page answers one search."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Finding, at_most, check
+from pipelines.quality.registry import Finding, QualityFacts, check, check_share
 
 
 @check(
     tables="impressions",
     severity="warn",
     threshold=0.01,
-    measures="largest share of pages whose rows name different queries, people or systems",
-    advice="look for a serp_id that is used again, or a join that mixed the rows of pages",
-    drawn=True,
+    measures="largest share of pages whose rows have different queries, users or systems",
+    advice="look for a serp_id that is reused, or a join that mixed the rows of pages",
+    sampled=True,
 )
-def mixed_pages(facts: Facts, threshold: float) -> Iterator[Finding]:
-    """A page is one answer of one system to one search; where its rows disagree, some of them are wrong."""
-    for name, known in facts.having("mixed", "whole_pages"):
-        what, such = "pages have rows of different queries, people or systems", known["mixed_sample"]
-        yield at_most(threshold, name, known["mixed"], known["whole_pages"], what, column="serp_id", sample=such)
+def mixed_pages(facts: QualityFacts, threshold: float) -> Iterator[Finding]:
+    """A page is the answer of one system to one search; if its rows disagree, some of them are wrong."""
+    for table, figures in facts.select_tables("mixed", "whole_pages"):
+        yield check_share(
+            threshold,
+            table,
+            part=figures["mixed"],
+            whole=figures["whole_pages"],
+            what="pages have rows of different queries, users or systems",
+            column="serp_id",
+            sample=figures["mixed_sample"],
+        )

@@ -1,10 +1,10 @@
-"""Whether rows are of the days that were asked for."""
+"""Rows are from the requested days."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Finding, at_most, check
+from pipelines.quality.registry import Finding, QualityFacts, check, check_share
 
 
 @check(
@@ -12,10 +12,16 @@ from pipelines.quality.registry import Facts, Finding, at_most, check
     severity="warn",
     threshold=0.05,
     measures="largest share of rows whose day is not in the window",
-    advice="compare the folder's date with the time zone and the column that ts is read from",
+    advice="compare the date of the folder with the time zone and with the column that ts is read from",
 )
-def outside_window(facts: Facts, threshold: float) -> Iterator[Finding]:
-    """Rows of other days count twice when their own day is read, and mix what should be compared."""
-    for name, known in facts.having("outside", "window"):
-        what = f"rows are not of {known['window'][0]} to {known['window'][-1]}"
-        yield at_most(threshold, name, known["outside"], known["read"], what, column="ts")
+def outside_window(facts: QualityFacts, threshold: float) -> Iterator[Finding]:
+    """Rows of other days are counted twice when their own day is read."""
+    for table, figures in facts.select_tables("outside", "window"):
+        yield check_share(
+            threshold,
+            table,
+            part=figures["outside"],
+            whole=figures["read"],
+            what=f"rows are not of {figures['window'][0]} to {figures['window'][-1]}",
+            column="ts",
+        )

@@ -1,10 +1,10 @@
-"""Whether the ranked queries are judged at all."""
+"""Ranked queries have judgments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Finding, at_most, check
+from pipelines.quality.registry import Finding, QualityFacts, check, check_share
 
 
 @check(
@@ -13,10 +13,17 @@ from pipelines.quality.registry import Facts, Finding, at_most, check
     threshold=0.5,
     measures="largest share of lists whose query has no judgment",
     advice="compare query_id of both tables; queries without a judgment are left out of every mean",
-    drawn=True,
+    sampled=True,
 )
-def rankings_without_label(facts: Facts, threshold: float) -> Iterator[Finding]:
-    """Means over the few queries that happen to be judged speak for those few."""
-    for name, known in facts.having("lists", "unlabelled"):
-        what, such = "lists answer a query without a judgment", known["unlabelled_sample"]
-        yield at_most(threshold, name, known["unlabelled"], known["lists"], what, column="query_id", sample=such)
+def rankings_without_label(facts: QualityFacts, threshold: float) -> Iterator[Finding]:
+    """A mean over the few queries with judgments represents only those few."""
+    for table, figures in facts.select_tables("lists", "unlabelled"):
+        yield check_share(
+            threshold,
+            table,
+            part=figures["unlabelled"],
+            whole=figures["lists"],
+            what="lists answer a query without a judgment",
+            column="query_id",
+            sample=figures["unlabelled_sample"],
+        )

@@ -1,10 +1,10 @@
-"""Whether the ranked queries are known."""
+"""Ranked queries are in `queries`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Finding, at_most, check
+from pipelines.quality.registry import Finding, QualityFacts, check, check_share
 
 
 @check(
@@ -13,10 +13,17 @@ from pipelines.quality.registry import Facts, Finding, at_most, check
     threshold=0.01,
     measures="largest share of lists whose query is not in queries",
     advice="compare query_id of both tables; a list without a query has weight 1 and belongs to no segment",
-    drawn=True,
+    sampled=True,
 )
-def rankings_without_query(facts: Facts, threshold: float) -> Iterator[Finding]:
-    """A list whose query is unknown has no segment and no traffic, and falls out of what is reported by them."""
-    for name, known in facts.having("lists", "unlisted"):
-        what, such = "lists answer a query that is not in queries", known["unlisted_sample"]
-        yield at_most(threshold, name, known["unlisted"], known["lists"], what, column="query_id", sample=such)
+def rankings_without_query(facts: QualityFacts, threshold: float) -> Iterator[Finding]:
+    """A list whose query is unknown has no segment and no traffic weight, and is missing from reports by them."""
+    for table, figures in facts.select_tables("lists", "unlisted"):
+        yield check_share(
+            threshold,
+            table,
+            part=figures["unlisted"],
+            whole=figures["lists"],
+            what="lists answer a query that is not in queries",
+            column="query_id",
+            sample=figures["unlisted_sample"],
+        )

@@ -1,35 +1,35 @@
-"""Whether the columns are those of the last run."""
+"""The columns are those of the previous run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Finding, check
+from pipelines.quality.registry import Finding, QualityFacts, check
 
 
 @check(
     tables="every input",
     severity="warn",
     threshold=0,
-    measures="columns that may have gone or changed their type since the last run",
-    advice="ask whoever writes the table; a new name goes into inputs.TABLE.columns",
+    measures="columns that may be missing or have another type since the previous run",
+    advice="ask the owner of the table; set a renamed column in inputs.TABLE.columns",
 )
-def schema_change(facts: Facts, threshold: float) -> Iterator[Finding]:
-    """An optional column that is gone takes its weights, systems or segments along without an error."""
-    for name, known in facts.having("columns"):
-        before = facts.previous(name, "columns")
+def schema_change(facts: QualityFacts, threshold: float) -> Iterator[Finding]:
+    """A missing optional column loses weights, systems or segments without an error."""
+    for table, figures in facts.select_tables("columns"):
+        before = facts.find_previous(table, "columns")
         if before is None:
             continue
-        now = known["columns"]
-        changed = [
-            f"{column} is gone" if column not in now else f"{column} was {kind}, is {now[column]}"
+        columns = figures["columns"]
+        changes = [
+            f"{column} is missing" if column not in columns else f"{column} was {kind}, is {columns[column]}"
             for column, kind in before.items()
-            if now.get(column) != kind
+            if columns.get(column) != kind
         ]
         yield Finding(
-            name,
-            len(changed) <= threshold,
-            observed=f"{len(changed)} columns are gone or of another type",
+            table=table,
+            passed=len(changes) <= threshold,
+            observed=f"{len(changes)} columns are missing or have another type",
             allowed=f"at most {threshold:g}",
-            sample=tuple(changed[:3]),
+            sample=tuple(changes[:3]),
         )

@@ -1,10 +1,10 @@
-"""Whether there is as much data as usual."""
+"""The number of rows is as usual."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.quality.registry import Facts, Finding, check, percent, share
+from pipelines.quality.registry import Finding, QualityFacts, check, format_percent, share_of
 
 
 @check(
@@ -14,17 +14,18 @@ from pipelines.quality.registry import Facts, Finding, check, percent, share
     measures="smallest share of the usual rows (the median of the last runs); its inverse is the largest",
     advice="compare the number of files and the hours they cover with the day before",
 )
-def volume(facts: Facts, threshold: float) -> Iterator[Finding]:
-    """Half a day of data looks like any other day, and so do its numbers."""
-    for name, known in facts.having("kept"):
-        usual = facts.usual(name, lambda past: past.get("kept"))
+def volume(facts: QualityFacts, threshold: float) -> Iterator[Finding]:
+    """Metrics of half a day of data look plausible but are not comparable."""
+    for table, figures in facts.select_tables("kept"):
+        usual = facts.compute_usual(table, lambda past: past.get("kept"))
         if not usual:
             continue
-        found = share(known["kept"], usual)
+        share = share_of(figures["kept"], usual)
+        largest = 1 / threshold if threshold else float("inf")
         yield Finding(
-            name,
-            threshold <= found <= (1 / threshold if threshold else float("inf")),
-            observed=f"{known['kept']:,} rows, {percent(found)} of the usual {usual:,.0f}",
-            allowed=f"{percent(threshold)} to {percent(1 / threshold) if threshold else 'any'} of the usual",
-            rows=known["kept"],
+            table=table,
+            passed=threshold <= share <= largest,
+            observed=f"{figures['kept']:,} rows, {format_percent(share)} of the usual {usual:,.0f}",
+            allowed=f"{format_percent(threshold)} to {format_percent(largest) if threshold else 'any'} of the usual",
+            rows=figures["kept"],
         )

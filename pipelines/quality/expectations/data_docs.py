@@ -1,7 +1,7 @@
-"""The results as Data Docs of Great Expectations: one page per table and an index, which need no network.
+"""Render the results as Data Docs of Great Expectations: one page per table and an index, which need no network.
 
-Great Expectations does not escape the values that it samples, and its pages load scripts from elsewhere: values are
-escaped here before they are rendered, and the pages are left without any script.
+Great Expectations does not escape the values that it samples, and its pages load remote scripts: values are escaped
+here before they are rendered, and all scripts are removed.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pipelines.quality.expectations.rules import USABLE
 from pipelines.quality.registry import CHECKS
-from pipelines.quality.results import Result, visible
-from pipelines.quality.suite import USABLE
+from pipelines.quality.results import Result, escape_control
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationValidationResult
@@ -26,32 +26,33 @@ _HEAD = """<meta http-equiv="Content-Security-Policy" content="default-src 'none
 </head>"""
 
 
-def pages(
-    results: Sequence[Result], given: Mapping[str, Sequence[ExpectationValidationResult]], *, title: str
+def render_data_docs(
+    results: Sequence[Result], expectation_results: Mapping[str, Sequence[ExpectationValidationResult]], *, title: str
 ) -> Iterator[tuple[str, str]]:
-    """Names and contents of the pages; `given` has the results of the suites by table."""
+    """Names and contents of the pages; `expectation_results` has the results of the suites by table."""
     tables = list(dict.fromkeys(result.table for result in results))
     for table in tables:
-        own = [r for r in results if r.table == table and (r.check in CHECKS or r.check == USABLE.name)]
-        yield f"{table}.html", _page(table, [*given.get(table, ()), *map(_declared, own)], title)
-    yield INDEX, _index(results, tables, title)
+        declared = [r for r in results if r.table == table and (r.check in CHECKS or r.check == USABLE.name)]
+        shown = [*expectation_results.get(table, ()), *map(_to_expectation_result, declared)]
+        yield f"{table}.html", _render_page(table, shown, title)
+    yield INDEX, _render_index(results, tables, title)
 
 
-def _page(table: str, evaluated: Sequence[ExpectationValidationResult], title: str) -> str:
+def _render_page(table: str, results: Sequence[ExpectationValidationResult], title: str) -> str:
     from great_expectations.core import ExpectationSuiteValidationResult
     from great_expectations.render.renderer.page_renderer import ValidationResultsPageRenderer
     from great_expectations.render.view.view import DefaultJinjaPageView
 
-    passed = sum(bool(of.success) for of in evaluated)
+    passed = sum(bool(result.success) for result in results)
     statistics = {
-        "evaluated_expectations": len(evaluated),
+        "evaluated_expectations": len(results),
         "successful_expectations": passed,
-        "unsuccessful_expectations": len(evaluated) - passed,
-        "success_percent": 100 * passed / len(evaluated),
+        "unsuccessful_expectations": len(results) - passed,
+        "success_percent": 100 * passed / len(results),
     }
     suite = ExpectationSuiteValidationResult(
-        success=passed == len(evaluated),
-        results=[_escaped(of) for of in evaluated],
+        success=passed == len(results),
+        results=[_escape_result(result) for result in results],
         suite_name=table,
         statistics=statistics,
         meta={"run_id": {"run_name": title, "run_time": ""}},
@@ -62,68 +63,70 @@ def _page(table: str, evaluated: Sequence[ExpectationValidationResult], title: s
     return _REMOTE.sub("", rendered).replace("</head>", _HEAD, 1)
 
 
-def _declared(result: Result) -> ExpectationValidationResult:
-    """A result of ours in the form of Great Expectations, so that it stands beside the others."""
+def _to_expectation_result(result: Result) -> ExpectationValidationResult:
+    """Convert a result of a declared check to one of Great Expectations."""
     from great_expectations.core import ExpectationValidationResult
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 
-    found = f"{result.observed}; allowed: {result.allowed}"
-    such = f"; such as {', '.join(result.sample)}" if result.sample else ""
+    observed = f"{result.observed}; allowed: {result.allowed}"
+    sample = f"; such as {', '.join(result.sample)}" if result.sample else ""
     return ExpectationValidationResult(
         success=result.passed,
         expectation_config=ExpectationConfiguration(
-            type=_kind(), kwargs={}, description=f"{result.check} ({result.severity}): {result.reason}"
+            type=_register_declared_check(),
+            kwargs={},
+            description=f"{result.check} ({result.severity}): {result.reason}",
         ),
-        result={"observed_value": visible(found + such)},
+        result={"observed_value": escape_control(observed + sample)},
         exception_info={"raised_exception": False, "exception_message": None, "exception_traceback": None},
         meta={},
     )
 
 
-def _kind() -> str:
-    """The type under which Great Expectations knows the declared checks: one that it is told of here."""
+def _register_declared_check() -> str:
+    """Register an expectation type for the declared checks, once, and return its name."""
     from great_expectations.expectations.expectation import BatchExpectation
     from great_expectations.expectations.registry import list_registered_expectation_implementations
 
     if "expect_declared_check" not in list_registered_expectation_implementations():
 
         class ExpectDeclaredCheck(BatchExpectation):
-            """A check that was made outside of Great Expectations."""
+            """A check that runs outside of Great Expectations."""
 
             def _validate(self, *_: Any, **__: Any) -> Any:
-                raise NotImplementedError("its results are given, not made")
+                raise NotImplementedError("a declared check is not run by Great Expectations")
 
     return "expect_declared_check"
 
 
-def _escaped(given: ExpectationValidationResult) -> ExpectationValidationResult:
+def _escape_result(result: ExpectationValidationResult) -> ExpectationValidationResult:
     from great_expectations.core import ExpectationValidationResult
 
     return ExpectationValidationResult(
-        success=given.success,
-        expectation_config=given.expectation_config,
-        result=_safe(dict(given.result or {})),
+        success=result.success,
+        expectation_config=result.expectation_config,
+        result=_escape_value(dict(result.result or {})),
         exception_info={"raised_exception": False, "exception_message": None, "exception_traceback": None},
         meta={},
     )
 
 
-def _safe(value: Any) -> Any:
+def _escape_value(value: Any) -> Any:
     if isinstance(value, str):
-        return html.escape(visible(value))
+        return html.escape(escape_control(value))
     if isinstance(value, Mapping):
-        return {key: _safe(inner) for key, inner in value.items()}
-    return [_safe(inner) for inner in value] if isinstance(value, list | tuple) else value
+        return {key: _escape_value(inner) for key, inner in value.items()}
+    return [_escape_value(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def _index(results: Sequence[Result], tables: Sequence[str], title: str) -> str:
+def _render_index(results: Sequence[Result], tables: Sequence[str], title: str) -> str:
     rows = []
     for table in tables:
-        of = [result for result in results if result.table == table]
-        stopped, failed = sum(r.stops for r in of), sum(not r.passed for r in of)
+        own = [result for result in results if result.table == table]
+        stopped, failed = sum(r.stops for r in own), sum(not r.passed for r in own)
         mark = "✗" if stopped else "!" if failed else "✓"
         link = f'<a href="{html.escape(table)}.html">{html.escape(table)}</a>'
-        rows.append(f"<tr><td>{mark}</td><td>{link}</td><td>{len(of) - failed} of {len(of)} checks pass</td></tr>")
-    named = html.escape(title)
-    body = f"<body><h1>Data quality</h1><p>{named}</p><table>{''.join(rows)}</table></body>"
-    return f'<!DOCTYPE html><html><head><meta charset="UTF-8"><title>Data quality, {named}</title>{_HEAD}{body}</html>'
+        rows.append(f"<tr><td>{mark}</td><td>{link}</td><td>{len(own) - failed} of {len(own)} checks pass</td></tr>")
+    heading = f"Data quality, {html.escape(title)}"
+    body = f"<body><h1>{heading}</h1><table>{''.join(rows)}</table></body>"
+    return f'<!DOCTYPE html><html><head><meta charset="UTF-8"><title>{heading}</title>{_HEAD}{body}</html>'

@@ -1,0 +1,122 @@
+"""Figures of single inputs: aggregates over all rows, rejected ones included, computed in the pass that counts them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from pipelines.inputs.count import RowAggregate
+from pipelines.inputs.listing import window_dates
+from pipelines.inputs.settings import InputSource
+from schemas.conform import ConformedTable
+from schemas.table import Table
+
+EARLIEST = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
+LONGEST_VISIT = 86_400  # seconds; longer ones are in another unit
+GRADES = range(-1, 11)  # human grades are counted by whole numbers; the first and last include all beyond them
+
+
+@dataclass(frozen=True)
+class FigureKey:
+    """The key of an aggregate: the figure in the manifest that its value goes to."""
+
+    name: str
+    part: str | None = None  # the entry of a figure that is a mapping: a day, a grade or a column
+    end: Literal["smallest", "largest"] | None = None  # of a figure that is a sample: the value is one of its ends
+
+
+Aggregates = dict[FigureKey, RowAggregate]
+
+
+def list_requested_days(source: InputSource, date: dt.date) -> list[str] | None:
+    """The days that the configuration requests of an input; None where it names none."""
+    dated = "{date}" in (source.path or "") or "{date}" in (source.where or "")
+    return [day.isoformat() for day in window_dates(date, source.days)] if dated else None
+
+
+def build_aggregates(table: ConformedTable, source: InputSource, date: dt.date) -> Aggregates:
+    """The aggregates that the checks need of an input, beyond its row counts."""
+    days = list_requested_days(source, date) or []
+    columns = [name for name in _list_optional_columns(table.table) if name in table.source_columns]
+    empty = {FigureKey("empty", name): RowAggregate(F.count_if(F.col(name).isNull())) for name in columns}
+    return _build_table_aggregates(table.table.name, days, date) | empty
+
+
+def collect_row_figures(values: Mapping[Hashable, Any], days: list[str] | None) -> dict[str, Any]:
+    """The figures of an input, from the values of its aggregates."""
+    figures: dict[str, Any] = {"window": days} if days else {}
+    for key, value in values.items():
+        if not isinstance(key, FigureKey):
+            continue
+        if key.end is not None:
+            figures.setdefault(key.name, []).extend([] if value is None else [f"{value:,.0f} s"])
+        elif key.part is not None:
+            figures.setdefault(key.name, {})[key.part] = value
+        else:
+            figures[key.name] = value
+    if "grades" in figures:
+        figures["grades"] = {grade: count for grade, count in figures["grades"].items() if count}
+    return figures
+
+
+def count_distinct_ids(table: ConformedTable) -> dict[str, int]:
+    """Approximate numbers of queries and pages of a log. Distinct counts do not merge, so this is a second pass."""
+    if table.table.name != "impressions":
+        return {}
+    counts = table.marked_rows.agg(*[F.approx_count_distinct(name) for name in ("query_id", "serp_id")]).first()
+    return {} if counts is None else {"queries": counts[0], "pages": counts[1]}
+
+
+def _list_optional_columns(table: Table) -> list[str]:
+    """The optional columns, without those of which a row needs only one."""
+    return [column.name for column in table.columns if column.optional and column.name not in table.one_of]
+
+
+def _build_table_aggregates(name: str, days: Sequence[str], date: dt.date) -> Aggregates:
+    if name == "impressions":
+        return {
+            FigureKey("zero_positions"): RowAggregate(F.count_if(F.col("position") == 0)),
+            FigureKey("deepest"): RowAggregate(F.max("position"), "max"),
+            **_build_time_aggregates(days, date),
+        }
+    if name == "interactions":
+        too_long = F.col("dwell_seconds") > LONGEST_VISIT
+        return {
+            FigureKey("clicks"): RowAggregate(F.count_if(F.col("kind") == "click")),
+            FigureKey("strange_dwells"): RowAggregate(F.count_if(too_long)),
+            **_build_ends("strange_dwells_sample", F.when(too_long, F.col("dwell_seconds"))),
+            **_build_time_aggregates(days, date),
+        }
+    if name == "judgments":
+        rounded = F.least(F.greatest(F.floor("grade"), F.lit(GRADES[0])), F.lit(GRADES[-1]))
+        return {FigureKey("grades", str(grade)): RowAggregate(F.count_if(rounded == grade)) for grade in GRADES}
+    return {}
+
+
+def _build_time_aggregates(days: Sequence[str], date: dt.date) -> Aggregates:
+    """Implausible times of a log, the newest of the others, and the rows of each day."""
+    latest = dt.datetime.combine(date, dt.time(), dt.UTC) + dt.timedelta(days=367)
+    micros = F.unix_micros("ts")
+    strange = ~micros.between(int(EARLIEST.timestamp() * 1e6), int(latest.timestamp() * 1e6))
+    dates = {day: F.lit(day).cast("date") for day in days}
+    outside = {FigureKey("outside"): RowAggregate(F.count_if(~F.to_date("ts").isin(*dates.values())))} if days else {}
+    return {
+        FigureKey("strange_times"): RowAggregate(F.count_if(strange)),
+        **_build_ends("strange_times_sample", F.when(strange, micros / 1e6)),
+        FigureKey("newest"): RowAggregate(F.max(F.when(~strange, micros) / 1e6), "max"),
+        **outside,
+        **{FigureKey("days", day): RowAggregate(F.count_if(F.to_date("ts") == value)) for day, value in dates.items()},
+    }
+
+
+def _build_ends(name: str, value: Column) -> Aggregates:
+    """The smallest and the largest value, as a sample."""
+    return {
+        FigureKey(name, end="smallest"): RowAggregate(F.min(value), "min"),
+        FigureKey(name, end="largest"): RowAggregate(F.max(value), "max"),
+    }
