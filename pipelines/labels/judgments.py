@@ -1,21 +1,49 @@
-"""Human judgments: where people have judged a pair, their word counts, and behaviour is compared with it."""
+"""Human judgments: they replace the behaviour grade of their pairs, and the two are compared."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from pipelines.label_config import HumanSettings
+from pipelines.labels.grade import grade_by_cuts
+from pipelines.labels.settings import HumanSettings
 from schemas.outputs import LABELS
 
-CUT = 10  # of the NDCG of one side's order under the other's grades
+CUT = 10  # k of the NDCG of one side's order under the other's grades
 _COUNTS = ("impressions", "examinations", "clicks", "carts", "purchases", "users", "positions")
 
 
-def merge_judgments(labels: DataFrame, judgments: DataFrame, settings: HumanSettings) -> DataFrame:
-    """Replace the grade of every judged pair, and add the judged pairs that behaviour never met."""
-    given = judgments.select("query_id", "doc_id", _on_our_scale(settings).alias("human"))
-    judged = F.col("human").isNotNull()
+def select_label_judgments(judgments: DataFrame) -> DataFrame:
+    """The judgments that are labels: those without a chance."""
+    return judgments.where(F.col("chance").isNull()).drop("chance")
+
+
+def select_sampled_judgments(judgments: DataFrame, settings: HumanSettings) -> DataFrame:
+    """The judgments of queries that were drawn with a known chance, on the scale of labels, one row per pair.
+
+    They correct what the model says and are no labels; rows that nobody has graded are among them.
+    """
     return (
-        labels.join(given, on=["query_id", "doc_id"], how="full")
+        judgments.where(F.col("chance").isNotNull())
+        .groupBy("query_id", "doc_id")
+        .agg(
+            F.max(F.when(F.col("grade").isNotNull(), grade_by_cuts(F.col("grade"), settings.cuts))).alias("grade"),
+            F.max("chance").alias("chance"),
+        )
+    )
+
+
+def merge_judgments(labels: DataFrame, judgments: DataFrame, settings: HumanSettings) -> DataFrame:
+    """Replace the grade of every judged pair, and add the judged pairs that the log does not have."""
+    human = judgments.select("query_id", "doc_id", grade_by_cuts(F.col("grade"), settings.cuts).alias("human"))
+    judged = F.col("human").isNotNull()
+    chances = {
+        f"p_grade_{grade}": F.when(judged, (F.col("human") == grade).cast("double")).otherwise(
+            F.col(f"p_grade_{grade}")
+        )
+        for grade in range(4)
+    }
+    return (
+        labels.join(human, on=["query_id", "doc_id"], how="full")
+        .withColumns(chances)
         .withColumn("grade", F.coalesce("human", "grade"))
         .withColumn("source", F.when(judged, F.lit("human")).otherwise(F.col("source")))
         .withColumn("reason", F.when(judged, F.lit("judged")).otherwise(F.col("reason")))
@@ -25,30 +53,30 @@ def merge_judgments(labels: DataFrame, judgments: DataFrame, settings: HumanSett
 
 
 def measure_agreement(labels: DataFrame, judgments: DataFrame, settings: HumanSettings) -> DataFrame:
-    """One row: how far behaviour and judges agree on the pairs that both have graded.
+    """One row: how far behaviour and judges agree on the pairs that both grade.
 
     `equal` is the share of equal grades and `weighted_kappa` the quadratic κ (Cohen 1968),
     1 − mean (h − b)² / (mean h² + mean b² − 2·mean h·mean b). `behaviour_order` is the mean NDCG@10 of the order by
     behaviour's grades under the judges' gains, `judges_order` the reverse; equal grades share their discounts
-    (McSherry & Najork 2008). Queries where the other side knows no difference say nothing and are not in the mean;
-    `…_by_chance` is what a random order would have there.
+    (McSherry & Najork 2008). Queries where the other side gives all documents the same grade are left out of the mean;
+    `…_by_chance` is the expectation of a random order.
     """
-    given = judgments.select("query_id", "doc_id", _on_our_scale(settings).alias("human"))
+    human = judgments.select("query_id", "doc_id", grade_by_cuts(F.col("grade"), settings.cuts).alias("human"))
     both = (
         labels.where(F.col("grade").isNotNull())
-        .join(given, on=["query_id", "doc_id"], how="inner")
+        .join(human, on=["query_id", "doc_id"], how="inner")
         .select("query_id", "doc_id", "human", F.col("grade").alias("behaviour"))
     )
     h, b = F.col("human"), F.col("behaviour")
     sums = {"equal": (h == b).cast("double"), "off": (h - b) * (h - b), "h": h, "b": b, "hh": h * h, "bb": b * b}
     by_query = (
-        _discounted(both)
+        _add_discounts(both)
         .groupBy("query_id")
         .agg(
             F.count(F.lit(1)).alias("pairs"),
             *[F.sum(value).alias(name) for name, value in sums.items()],
-            *_orders("behaviour_order", of="behaviour", under="human"),
-            *_orders("judges_order", of="human", under="behaviour"),
+            *_compute_ndcg("behaviour_order", of="behaviour", under="human"),
+            *_compute_ndcg("judges_order", of="human", under="behaviour"),
         )
     )
     n = F.sum("pairs")
@@ -69,25 +97,19 @@ def measure_agreement(labels: DataFrame, judgments: DataFrame, settings: HumanSe
     )
 
 
-def _discounted(both: DataFrame) -> DataFrame:
-    """Beside each pair the discount of its place in either order, the one that its equals share, and the usual one."""
-    found = both
+def _add_discounts(both: DataFrame) -> DataFrame:
+    """Add the discount of each pair in either order, the mean over its ties, and the mean over the query."""
     for side in ("human", "behaviour"):
         place = F.row_number().over(Window.partitionBy("query_id").orderBy(F.desc(side), "doc_id"))
-        found = found.withColumn(f"{side}_place", F.when(place <= CUT, 1 / F.log2(place + 1)).otherwise(0.0))
+        both = both.withColumn(f"{side}_place", F.when(place <= CUT, 1 / F.log2(place + 1)).otherwise(0.0))
         shared = F.mean(f"{side}_place").over(Window.partitionBy("query_id", side))
-        found = found.withColumn(f"{side}_shared", shared)
-    return found.withColumn("any_place", F.mean("human_place").over(Window.partitionBy("query_id")))
+        both = both.withColumn(f"{side}_shared", shared)
+    return both.withColumn("any_place", F.mean("human_place").over(Window.partitionBy("query_id")))
 
 
-def _orders(name: str, *, of: str, under: str) -> tuple[Column, Column]:
-    """Per query the NDCG of one side's order under the other's gains, and of no order; null where gains are equal."""
+def _compute_ndcg(name: str, *, of: str, under: str) -> tuple[Column, Column]:
+    """Per query the NDCG of one side's order under the other's gains, and of a random order; null for equal gains."""
     gain = F.pow(F.lit(2.0), F.col(under)) - 1
     ideal = F.when(F.max(under) > F.min(under), F.sum(gain * F.col(f"{under}_place")))
-    found = F.sum(gain * F.col(f"{of}_shared")) / ideal
-    return found.alias(name), (F.sum(gain * F.col("any_place")) / ideal).alias(f"{name}_by_chance")
-
-
-def _on_our_scale(settings: HumanSettings) -> Column:
-    steps = [F.when(F.col("grade") >= cut, 1).otherwise(0) for cut in settings.cuts]
-    return steps[0] + steps[1] + steps[2]
+    ndcg = F.sum(gain * F.col(f"{of}_shared")) / ideal
+    return ndcg.alias(name), (F.sum(gain * F.col("any_place")) / ideal).alias(f"{name}_by_chance")

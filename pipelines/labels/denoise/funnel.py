@@ -1,17 +1,18 @@
-"""Account for every row that was read: kept, or dropped and by which rule."""
+"""Count every row that was read as kept, or as dropped by a rule."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipelines.denoise.pairs import COUNTS
-from pipelines.denoise.registry import ORDER, bit, first_reason
+from pipelines.labels.denoise.pairs import COUNTS
+from pipelines.labels.denoise.registry import ORDER, name_first_rule, rule_bit
+from pipelines.labels.denoise.settings import DenoiseSettings
 from schemas.errors import DataQualityError
 from schemas.outputs import DENOISE_FUNNEL, QUARANTINE
 
 
 def count_funnel(tallied: DataFrame) -> DataFrame:
-    """Per rule, what it dropped, whom it touched, and how many rows no other rule would have dropped."""
-    rules = F.array(*[F.struct(F.lit(name).alias("rule"), F.lit(bit(name)).alias("bit")) for name in ORDER])
+    """Per rule: the rows it dropped, the users it affected, and the rows that no other rule would have dropped."""
+    rules = F.array(*[F.struct(F.lit(name).alias("rule"), F.lit(rule_bit(name)).alias("bit")) for name in ORDER])
     hit = F.col("bits").bitwiseAND(F.col("bit")) != 0
     rows = sum((F.col(name) for name in COUNTS[1:]), F.col(COUNTS[0]))
     return (
@@ -31,7 +32,7 @@ def count_funnel(tallied: DataFrame) -> DataFrame:
 
 
 def count_kept(tallied: DataFrame) -> DataFrame:
-    """One row per kind: how many rows were kept and how many dropped."""
+    """Kept and dropped rows by kind."""
     kept = F.col("bits") == 0
     kinds = F.array(*[F.struct(F.lit(name).alias("kind"), F.col(name).alias("rows")) for name in COUNTS])
     return (
@@ -46,27 +47,50 @@ def count_kept(tallied: DataFrame) -> DataFrame:
 
 
 def count_read(impressions: DataFrame, interactions: DataFrame) -> DataFrame:
-    """One row per kind: how many rows came in, counted on the inputs themselves."""
+    """Rows by kind, total on the inputs themselves."""
     shown = impressions.agg(F.count(F.lit(1)).alias("read")).select(F.lit("impressions").alias("kind"), "read")
     plural = F.concat(F.col("kind"), F.lit("s"))
     done = interactions.groupBy(plural.alias("kind")).agg(F.count(F.lit(1)).alias("read"))
     return shown.unionByName(done)
 
 
-def assert_nothing_is_lost(read: dict[str, int], kept: dict[str, int], dropped: dict[str, int]) -> None:
-    """Kept + dropped = read, for impressions and each kind of event; anything else is a fault of ours."""
+def check_row_counts(read: dict[str, int], kept: dict[str, int], dropped: dict[str, int]) -> None:
+    """Raise unless kept + dropped = read for impressions and each kind of event."""
     for kind, rows in read.items():
-        found = kept.get(kind, 0) + dropped.get(kind, 0)
-        if found != rows:
+        total = kept.get(kind, 0) + dropped.get(kind, 0)
+        if total != rows:
             raise DataQualityError(
-                f"{kind}: {rows:,} rows were read but {found:,} are accounted for",
+                f"{kind}: {rows:,} rows were read, but {total:,} are kept or dropped",
                 where="denoise",
-                hint="the input changed while it was read, or a row has no key; read it again from a fixed copy",
+                hint="the input changed while it was read, or a row has no key; run again on a fixed copy",
             )
 
 
-def quarantine_of(tallied: DataFrame) -> DataFrame:
-    """Interactions with what was never shown, as rows of the quarantine."""
+def require_kept_rows(tallied: DataFrame, settings: DenoiseSettings) -> None:
+    """Raise if no impression is kept, with the rule that dropped most of them. Runs a small Spark job."""
+    if not tallied.where(F.col("bits") == 0).isEmpty():
+        return
+    read = tallied.agg(F.sum("impressions")).first()
+    order = F.struct("impressions_dropped", "only_this_rule", "rule")
+    worst = count_funnel(tallied).agg(F.max(order).alias("worst")).select("worst.*").first()
+    if read is None or worst is None:
+        return
+    raise build_empty_log_error(worst.rule, worst.impressions_dropped, read[0], settings)
+
+
+def build_empty_log_error(rule: str, dropped: int, read: int, settings: DenoiseSettings) -> DataQualityError:
+    """The error of a log of which the rules leave no impression."""
+    values = getattr(settings, rule).model_dump(exclude={"enabled"})
+    current = ", ".join(f"{name} = {str(value)[:80]}" for name, value in values.items())
+    return DataQualityError(
+        f"the rules leave no impression to build labels from: {rule} dropped {dropped:,} of {read:,}",
+        where=f"labels.denoise.{rule}",
+        hint=f"if these are people, {f'change its settings ({current}) or ' if current else ''}set enabled: false",
+    )
+
+
+def select_quarantine(tallied: DataFrame) -> DataFrame:
+    """Interactions with documents that were not shown, as rows of the quarantine."""
     return tallied.where(F.col("row").isNotNull()).select(
-        F.lit("interactions").alias("table"), first_reason(F.col("bits")).alias("reason"), "row"
+        F.lit("interactions").alias("table"), name_first_rule(F.col("bits")).alias("reason"), "row"
     ).select(*QUARANTINE.names)  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a log says about positions, small enough for one machine: the input of every estimator."""
+"""The statistics of a log as arrays, small enough for one machine: the input of every estimator."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from pipelines.labels.history import History, count_states
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Impressions and clicks of single pairs, by place. Positions and last clicks count from 0; −1 means none."""
+    """Impressions and clicks of single pairs, by position (from 0) and history."""
 
     pair: Ints  # dense number of the query-document pair
     position: Ints
-    last_click: Ints  # position of the nearest click above, 0 for none, k for the k-th result
-    after: Ints  # dense number of the pair directly above that was clicked, or −1
+    history: Ints  # the state of the estimator's history, 0 without one
     shown: Floats
     clicks: Floats
     bucket: Ints
@@ -29,24 +30,26 @@ class Cells:
         return int(self.pair.max()) + 1 if self.pair.size else 0
 
     def where(self, mask: NDArray[np.bool_]) -> Cells:
-        """The cells that a mask chooses, pairs numbered anew."""
-        keys = np.concatenate([self.pair[mask], self.after[mask]])
-        names, dense = np.unique(keys, return_inverse=True)
-        dense = dense - (1 if names.size and names[0] == -1 else 0)
-        pair, after = np.split(dense, 2)
-        places = (self.position[mask], self.last_click[mask], after)
-        return Cells(pair, *places, self.shown[mask], self.clicks[mask], self.bucket[mask])
+        """The cells that a mask selects, with their pairs renumbered."""
+        return Cells(
+            pair=np.unique(self.pair[mask], return_inverse=True)[1],
+            position=self.position[mask],
+            history=self.history[mask],
+            shown=self.shown[mask],
+            clicks=self.clicks[mask],
+            bucket=self.bucket[mask],
+        )
 
 
 @dataclass(frozen=True)
-class Evidence:
+class PositionEvidence:
     """Sums over the pairs of a context, by jackknife bucket (first axis) and position.
 
     `edge_clicks[b, k, j]` = Σ ω·C_k/N_k and `edge_rest[b, k, j]` = Σ ω·(1 − C_k/N_k) over the documents seen at both
-    k and j, ω = N_k·N_j/(N_k + N_j); `edge_pairs` is how many documents these were.
+    k and j, ω = N_k·N_j/(N_k + N_j); `edge_pairs` is the number of these documents.
     """
 
-    shown: Floats  # [bucket, position, last click]
+    shown: Floats  # [bucket, position, history]
     clicks: Floats
     edge_clicks: Floats
     edge_rest: Floats
@@ -59,11 +62,11 @@ class Evidence:
     def positions(self) -> int:
         return int(self.shown.shape[1])
 
-    def sums_only(self) -> Evidence:
+    def sums_only(self) -> PositionEvidence:
         """The same evidence without the counts of single pairs."""
         return replace(self, cells=self.cells.where(np.zeros(self.cells.pair.size, dtype=np.bool_)))
 
-    def without(self, bucket: int) -> Evidence:
+    def without(self, bucket: int) -> PositionEvidence:
         """The same evidence with one bucket of queries left out."""
         kept = np.arange(self.shown.shape[0]) != bucket
         arrays = {
@@ -75,9 +78,11 @@ class Evidence:
         return replace(self, **arrays, cells=self.cells.where(self.cells.bucket != bucket))
 
 
-def gather(statistics: pd.DataFrame, *, positions: int, buckets: int, history: bool) -> Evidence:
-    """Arrays from rows (statistic, bucket, pair, after, position, other, shown, clicks, weight)."""
-    last = positions + 1 if history else 1
+def gather_evidence(
+    statistics: pd.DataFrame, *, positions: int, buckets: int, history: History | None = None
+) -> PositionEvidence:
+    """Arrays from rows (statistic, context, bucket, pair, position, other, shown, clicks, weight)."""
+    states = count_states(history, positions)
     by_kind = dict(tuple(statistics.groupby("statistic")))
     empty = statistics.iloc[:0]
 
@@ -91,8 +96,8 @@ def gather(statistics: pd.DataFrame, *, positions: int, buckets: int, history: b
             np.add.at(flat, np.ravel_multi_index(tuple(axes), shape), rows[column].to_numpy(np.float64))
         return flat.reshape(shape)
 
-    place, edge, flat_place = (buckets, positions, last), (buckets, positions, positions), (buckets, positions)
-    return Evidence(
+    place, edge, flat_place = (buckets, positions, states), (buckets, positions, positions), (buckets, positions)
+    return PositionEvidence(
         shown=sums("place", "shown", place),
         clicks=sums("place", "clicks", place),
         edge_clicks=sums("edge", "clicks", edge),
@@ -100,25 +105,17 @@ def gather(statistics: pd.DataFrame, *, positions: int, buckets: int, history: b
         edge_pairs=sums("edge", "weight", edge),
         shuffled_shown=sums("shuffled", "shown", flat_place),
         shuffled_clicks=sums("shuffled", "clicks", flat_place),
-        cells=_cells(by_kind.get("cell", empty)),
+        cells=_build_cells(by_kind.get("cell", empty)),
     )
 
 
-def _cells(rows: pd.DataFrame) -> Cells:
-    # Sorted, because sums of floats depend on their order and the order of rows on the partitioning.
-    rows = rows.sort_values(["pair", "position", "other", "after"])
-    names, dense = np.unique(
-        np.concatenate([rows["pair"].to_numpy(np.int64), rows["after"].dropna().to_numpy(np.int64)]),
-        return_inverse=True,
-    )
-    del names
-    after = np.full(len(rows), -1, dtype=np.int64)
-    after[rows["after"].notna().to_numpy()] = dense[len(rows) :]
+def _build_cells(rows: pd.DataFrame) -> Cells:
+    # Sorted, because sums of floats depend on their order, and the order of rows on the partitioning.
+    rows = rows.sort_values(["pair", "position", "other", "context"])
     return Cells(
-        pair=dense[: len(rows)].astype(np.int64),
+        pair=np.unique(rows["pair"].to_numpy(np.int64), return_inverse=True)[1].astype(np.int64),
         position=rows["position"].to_numpy(np.int64) - 1,
-        last_click=rows["other"].to_numpy(np.int64),
-        after=after,
+        history=rows["other"].to_numpy(np.int64),
         shown=rows["shown"].to_numpy(np.float64),
         clicks=rows["clicks"].to_numpy(np.float64),
         bucket=rows["bucket"].to_numpy(np.int64),

@@ -1,4 +1,4 @@
-"""Boil the counts of a log down to what estimators read: a few rows per context, bucket and pair of positions."""
+"""Aggregate the counts of a log to what estimators read: a few rows per context, bucket and pair of positions."""
 
 from functools import reduce
 
@@ -10,22 +10,27 @@ STATISTICS = {
     "context": "string",
     "bucket": "int",
     "pair": "bigint",
-    "after": "bigint",
     "position": "int",
     "other": "int",
     "shown": "double",
     "clicks": "double",
     "weight": "double",
 }
-# Sums of weighted counts are kept in millionths, as whole numbers, so that no order of adding changes them.
+# Sums of weighted counts are integers of millionths, so that they do not depend on the order of rows.
 _MICRO = 1_000_000
 
 
 def gather_statistics(cells: DataFrame, tallied: DataFrame, *, max_cells: int) -> DataFrame:
-    """Sums by place, by pair of positions and on shuffled pages; a bounded draw of cells; how far documents move."""
-    parts = [_places(cells), _edges(cells), _shuffled(cells), _drawn_cells(cells, max_cells), _moves(tallied)]
-    full = [part.select(*[_column(part, name) for name in STATISTICS]) for part in parts]
-    return reduce(DataFrame.unionByName, full)
+    """Sums by position, by pair of positions and on shuffled pages; a sample of cells; how far documents move."""
+    parts = [
+        _sum_places(cells),
+        _sum_edges(cells),
+        _sum_shuffled(cells),
+        _sample_cells(cells, max_cells),
+        _sum_moves(tallied),
+    ]
+    tables = [part.select(*[_column(part, name) for name in STATISTICS]) for part in parts]
+    return reduce(DataFrame.unionByName, tables)
 
 
 def _column(part: DataFrame, name: str) -> Column:
@@ -33,15 +38,15 @@ def _column(part: DataFrame, name: str) -> Column:
     return value.cast(STATISTICS[name]).alias(name)
 
 
-def _places(cells: DataFrame) -> DataFrame:
+def _sum_places(cells: DataFrame) -> DataFrame:
     return (
-        cells.groupBy("context", "bucket", "position", F.col("last_click").alias("other"))
+        cells.groupBy("context", "bucket", "position", F.col("history").alias("other"))
         .agg(F.sum("impressions").alias("shown"), F.sum("clicks").alias("clicks"))
         .withColumn("statistic", F.lit("place"))
     )
 
 
-def _shuffled(cells: DataFrame) -> DataFrame:
+def _sum_shuffled(cells: DataFrame) -> DataFrame:
     return (
         cells.where("shuffled")
         .groupBy("context", "bucket", "position")
@@ -50,7 +55,7 @@ def _shuffled(cells: DataFrame) -> DataFrame:
     )
 
 
-def _edges(cells: DataFrame) -> DataFrame:
+def _sum_edges(cells: DataFrame) -> DataFrame:
     """Σ ω and Σ ω·C_k/N_k over the documents seen at both k and j, with ω = N_k·N_j/(N_k + N_j)."""
     here, there = F.col("here"), F.col("there")
     weight = here["n"] * there["n"] / (here["n"] + there["n"])
@@ -73,8 +78,8 @@ def _edges(cells: DataFrame) -> DataFrame:
     )
 
 
-def _drawn_cells(cells: DataFrame, max_cells: int) -> DataFrame:
-    """All cells of queries drawn by hash, so many that about `max_cells` remain."""
+def _sample_cells(cells: DataFrame, max_cells: int) -> DataFrame:
+    """All cells of queries sampled by hash, about `max_cells` in all."""
     total = cells.agg(F.count(F.lit(1)).alias("total"))
     draw = F.pmod(F.xxhash64(F.lit("cells"), "query_id"), F.lit(1_000_000))
     return (
@@ -84,20 +89,19 @@ def _drawn_cells(cells: DataFrame, max_cells: int) -> DataFrame:
             "context",
             "bucket",
             F.xxhash64("query_id", "doc_id").alias("pair"),
-            F.when(F.col("after").isNotNull(), F.xxhash64("query_id", "after")).alias("after"),
             "position",
-            F.col("last_click").alias("other"),
+            F.col("history").alias("other"),
         )
         .agg(F.sum("impressions").alias("shown"), F.sum("clicks").alias("clicks"))
         .withColumn("statistic", F.lit("cell"))
     )
 
 
-def _moves(tallied: DataFrame) -> DataFrame:
-    """Of the inspected queries: impressions, and those off the usual place of their document, system and day."""
+def _sum_moves(tallied: DataFrame) -> DataFrame:
+    """Of the inspected days: impressions, and those off the usual position of their document, system and day."""
     of_document = ("query_id", "doc_id", "system", "day")
     return (
-        tallied.where((F.col("bits") == 0) & F.col("system").isNotNull() & ~F.col("shuffled"))
+        tallied.where("bits = 0 AND system IS NOT NULL AND day IS NOT NULL AND NOT shuffled")
         .groupBy(*of_document, "position")
         .agg(F.sum("impressions").alias("n"))
         .groupBy(*of_document)

@@ -1,0 +1,145 @@
+"""From logs to labels: attribute, denoise, correct position bias, grade."""
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from pipelines.labels.attribute import attribute_events, count_attributions
+from pipelines.labels.denoise.funnel import count_funnel, count_kept, count_read, require_kept_rows, select_quarantine
+from pipelines.labels.denoise.nameless import SharedUser, choose_share, find_shared_user, mark_nameless
+from pipelines.labels.denoise.pages import apply_page_rules, combine_events, select_last_pages
+from pipelines.labels.denoise.pairs import select_cells, tally_rows
+from pipelines.labels.denoise.users import find_suspect_users, mark_users
+from pipelines.labels.grade import count_examinations, grade_pairs
+from pipelines.labels.judgments import measure_agreement, merge_judgments
+from pipelines.labels.log_shape import measure_log_shape
+from pipelines.labels.pool import LogEvidence, measure_positions
+from pipelines.labels.propensity.estimate import (
+    estimate_propensities,
+    select_diagnostics,
+    select_exponent,
+    select_propensities,
+)
+from pipelines.labels.propensity.registry import ESTIMATORS
+from pipelines.labels.settings import LabelSettings
+from pipelines.warehouse.checkpoint import Checkpointer
+from schemas.inputs import IMPRESSIONS, INTERACTIONS
+from schemas.table import Table
+
+
+@dataclass(frozen=True)
+class LabelTables:
+    """The labels of a log, and the tables that explain them."""
+
+    labels: DataFrame
+    propensities: DataFrame
+    denoise_funnel: DataFrame
+    quarantine: DataFrame
+    diagnostics: DataFrame  # check, value, warning, sentence
+    read: DataFrame  # kind, read
+    kept: DataFrame  # kind, kept, dropped
+    attributions: DataFrame  # kind, attribution, events
+    agreement: DataFrame | None  # one row, see measure_agreement; with judgments only
+    logged_rankings: DataFrame  # the lists that the logged systems served last
+    log_shape: DataFrame  # see measure_log_shape
+    shared_user: SharedUser | None  # an id that stands for many people
+    evidence: LogEvidence  # for the posterior
+
+
+def build_labels(
+    impressions: DataFrame,
+    interactions: DataFrame,
+    settings: LabelSettings,
+    *,
+    judgments: DataFrame | None = None,
+    checkpoint: Checkpointer = lambda table: table,
+    impressions_read: int | None = None,
+    learned_days: Sequence[tuple[dt.date, dt.date]] = (),
+) -> LabelTables:
+    """Build labels from a log, and from judgments where there are any; raises if the rules leave no impression.
+
+    `checkpoint` stores the tables that several results are computed from (see `pipelines.warehouse.checkpoint`), so
+    that the log is read once; without it, each result reads the log again. With `impressions_read`, diagnostics that
+    need single days sample a log of more than a million impressions. `learned_days` are those that a compared system
+    learned from: the evidence for posteriors is from the other days, where there are any; labels are from all.
+    """
+    share = choose_share(impressions_read)
+    shared_user = find_shared_user(add_optional_columns(impressions, IMPRESSIONS), share=share)
+    shown = mark_nameless(add_optional_columns(impressions, IMPRESSIONS), shared_user)
+    events = mark_nameless(add_optional_columns(interactions, INTERACTIONS), shared_user)
+    attributed = attribute_events(events, window_days=settings.attribution.window_days)
+    outcomes = _denoise(shown, attributed, settings)
+    estimator = ESTIMATORS.require(settings.propensity.estimator)
+    tallied = checkpoint(
+        tally_rows(
+            outcomes,
+            settings.denoise,
+            history=estimator.history,
+            shuffled_systems=settings.propensity.shuffled_systems,
+            inspected_share=share,
+            learned_days=learned_days,
+        )
+    )
+    require_kept_rows(tallied, settings.denoise)
+    cells = _select_cells(tallied, settings)
+    records = checkpoint(estimate_propensities(cells, tallied, settings.propensity))
+    labels = grade_pairs(cells, records, settings.grade)
+    return LabelTables(
+        labels=labels if judgments is None else merge_judgments(labels, judgments, settings.human),
+        propensities=select_propensities(records),
+        denoise_funnel=count_funnel(tallied),
+        quarantine=select_quarantine(tallied),
+        diagnostics=select_diagnostics(records),
+        read=count_read(shown, events),
+        kept=count_kept(tallied),
+        attributions=count_attributions(attributed),
+        agreement=None if judgments is None else measure_agreement(labels, judgments, settings.human),
+        logged_rankings=select_last_pages(outcomes),
+        log_shape=measure_log_shape(tallied),
+        shared_user=shared_user,
+        evidence=_gather_evidence(tallied, records, settings, learned=bool(learned_days)),
+    )
+
+
+def add_optional_columns(table: DataFrame, contract: Table) -> DataFrame:
+    """Add every optional column of the contract that the table does not have, as nulls."""
+    absent = {c.name: F.lit(None).cast(c.type) for c in contract.columns if c.name not in table.columns}
+    return table.withColumns(absent) if absent else table
+
+
+def _select_cells(tallied: DataFrame, settings: LabelSettings) -> DataFrame:
+    estimator = ESTIMATORS.require(settings.propensity.estimator)
+    deepest = settings.propensity.max_position
+    return select_cells(tallied, max_position=deepest, history=estimator.history, outcome=estimator.outcome)
+
+
+def _gather_evidence(tallied: DataFrame, records: DataFrame, settings: LabelSettings, *, learned: bool) -> LogEvidence:
+    """The evidence for posteriors; with `learned` days, that of the other days, where there are any."""
+    learned_share = _measure_learned_share(tallied) if learned else 0.0
+    left_out = 0.0 < learned_share < 1.0
+    rest = tallied.where(~F.col("learned")) if left_out else tallied
+    cells = _select_cells(rest, settings)
+    return LogEvidence(
+        pairs=count_examinations(cells, records),
+        positions=measure_positions(rest),
+        exponent=select_exponent(records),
+        promoted=grade_pairs(cells, records, settings.grade) if left_out else None,
+        learned_share=learned_share,
+    )
+
+
+def _measure_learned_share(tallied: DataFrame) -> float:
+    """The share of the kept impressions that are of days that a compared system learned from."""
+    learned = F.sum(F.when(F.col("learned"), F.col("impressions")).otherwise(0))
+    row = tallied.where("bits = 0").agg((learned / F.sum("impressions")).alias("share")).first()
+    return 0.0 if row is None or row["share"] is None else float(row["share"])
+
+
+def _denoise(shown: DataFrame, attributed: DataFrame, settings: LabelSettings) -> DataFrame:
+    """Apply the rules on users, results, events and pages; those on pairs follow in `tally_rows`."""
+    rows = combine_events(shown, attributed, contexts=settings.contexts)
+    marked = mark_users(rows, find_suspect_users(shown, settings.denoise), settings.denoise)
+    return apply_page_rules(marked, settings.denoise)

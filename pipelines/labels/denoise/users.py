@@ -1,0 +1,84 @@
+"""Find users and days of users that are not people: a small aggregate of the log by user, joined back to it."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from pipelines.labels.denoise.apply import combine_rules
+from pipelines.labels.denoise.settings import DenoiseSettings
+from udfs.spark.crawlers import match_crawlers
+
+DAY = 86_400
+EVERY_DAY = -1
+
+
+def to_day(ts: Column | str) -> Column:
+    """Days since 1970 in UTC, so that the day of an event does not depend on the session's time zone."""
+    return F.floor(F.unix_micros(ts) / F.lit(1_000_000 * DAY)).cast("int")
+
+
+def find_suspect_users(impressions: DataFrame, settings: DenoiseSettings) -> DataFrame:
+    """One row per suspect that a rule drops: `suspicion` maps a day (or −1 for all days) to the bits of the rules.
+
+    A suspect is a user; nameless users are judged by their user agents alone.
+    """
+    in_order = Window.partitionBy("suspect", "day").orderBy("ts", "serp_id")
+    days = (
+        _visits(impressions)
+        .withColumn("gap", (F.unix_micros("ts") - F.lag(F.unix_micros("ts")).over(in_order)) / 1e6)
+        .groupBy("suspect", "day")
+        .agg(
+            F.count(F.lit(1)).alias("pages"),
+            F.mean("gap").alias("gap_mean"),
+            F.stddev_samp("gap").alias("gap_deviation"),
+            F.max("crawler").alias("crawler"),
+        )
+    )
+    flags = F.array(
+        F.struct("day", combine_rules("user_day", settings).alias("bits")),
+        F.struct(F.lit(EVERY_DAY).alias("day"), combine_rules("user", settings).alias("bits")),
+    )
+    return (
+        days.select("suspect", F.explode(flags).alias("flag"))
+        .where(F.col("flag.bits") != 0)
+        .select("suspect", "flag.*")
+        .groupBy("suspect", "day")
+        .agg(F.bit_or("bits").alias("bits"))
+        .groupBy("suspect")
+        .agg(F.map_from_entries(F.collect_list(F.struct("day", "bits"))).alias("suspicion"))
+        .select("suspect", "suspicion")
+    )
+
+
+def _suspect_id() -> Column:
+    return F.when(F.col("nameless"), F.concat_ws(":", F.lit("agent"), "user_agent")).otherwise(F.col("user_id"))
+
+
+def _visits(impressions: DataFrame) -> DataFrame:
+    """One row per user and page, partitioned by user, with whether its user agent names a crawler.
+
+    Nameless users have one row per user agent, so that the rules on the pages of a day cannot apply to them.
+    """
+    page = F.when(~F.col("nameless"), F.col("serp_id"))
+    return (
+        # The user agent is a key, not an aggregate: max() of a string would make Spark sort the log.
+        impressions.groupBy(_suspect_id().alias("suspect"), page.alias("serp_id"), "user_agent")
+        .agg(F.min("ts").alias("ts"))
+        .withColumn("crawler", match_crawlers("user_agent"))
+        .repartition("suspect")
+        .groupBy("suspect", "serp_id")
+        .agg(F.min("ts").alias("ts"), F.max("crawler").alias("crawler"))
+        .select("suspect", "serp_id", "ts", to_day("ts").alias("day"), "crawler")
+    )
+
+
+def mark_users(rows: DataFrame, suspects: DataFrame, settings: DenoiseSettings) -> DataFrame:
+    """Add `bits` to every row: the rules on users and on single results that drop it."""
+    suspicion = F.col("suspicion")
+    on_day = F.coalesce(suspicion[to_day("ts")], F.lit(0))
+    always = F.coalesce(suspicion[F.lit(EVERY_DAY)], F.lit(0))
+    return (
+        rows.withColumn("suspect", _suspect_id())
+        .join(F.broadcast(suspects), on="suspect", how="left")
+        .withColumn("bits", on_day.bitwiseOR(always).bitwiseOR(combine_rules("result", settings)))
+        .drop("suspect", "suspicion", "user_agent")
+    )

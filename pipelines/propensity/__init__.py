@@ -1,1 +1,0 @@
-"""Position bias: estimators that are declared one by one and read the same small evidence."""
