@@ -1,0 +1,256 @@
+"""Score every system's lists against the labels, in one pass.
+
+One shuffle brings together all rows of a query: its lists, labels, weight, segments and decisions. They go to Python as
+they are, without joins, sorting or arrays in the JVM. Rows of all kinds share five columns, since every further column
+is carried by all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from math import ceil
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from schemas.outputs import QUERY_METRICS
+from schemas.table import Column as TableColumn
+from schemas.table import Table
+from udfs.conventions import POINT_RULE, Conventions
+from udfs.draws import EVIDENCE, LabelDraws, NormalDraws, PosteriorDraws
+from udfs.registry import POOL, MetricSpec
+from udfs.spark.score import DECISION, DECISION_COLUMNS, LABEL, QUERY, ScoreRequest, score_queries
+from udfs.spark.worker import run_in_worker
+from udfs.tabulate import DELTA_SD, DRAWS, SD
+
+ROWS_PER_PARTITION = 2_000_000  # the most a Python worker holds at once, in about 0.7 GB
+ROWS_PER_TASK = 400_000  # the target once every core has a task: each takes a while to start
+ROWS_WORTH_A_TASK = 100_000  # fewer are not worth a task, even where a core is idle
+
+
+@dataclass(frozen=True)
+class ScoringTables:
+    """The tables that lists are scored with; `earlier` names the system of the earlier stage."""
+
+    labels: DataFrame
+    queries: DataFrame | None = None
+    documents: DataFrame | None = None
+    decisions: DataFrame | None = None
+    earlier: str | None = None
+
+
+def build_query_metrics_contract(
+    segments: Sequence[str], specs: Sequence[MetricSpec], *, drawn: bool = False, baseline: str | None = None
+) -> Table:
+    """The contract of `query_metrics` for these segments and metrics; `drawn` where labels are drawn."""
+    cut = [TableColumn(name, "string", "a segment", nullable=True) for name in segments]
+    measured = [TableColumn(spec.key, "double", spec.metric.summary, nullable=True) for spec in specs]
+    pooled = [
+        TableColumn(spec.key + POOL, "double", f"what {spec.name} was divided by", nullable=True)
+        for spec in specs
+        if spec.metric.pool is not None
+    ]
+    own = [spec for spec in specs if drawn and spec.metric.scope == "list"]
+    spread = [
+        TableColumn(spec.key + SD, "double", f"standard deviation of {spec.name} over draws of labels", nullable=True)
+        for spec in own
+    ]
+    against = [
+        TableColumn(
+            spec.key + DELTA_SD,
+            "double",
+            f"that of its difference from {baseline}; null for {baseline}",
+            nullable=True,
+        )
+        for spec in own
+        if baseline is not None
+    ]
+    return QUERY_METRICS.add_columns([*cut, *measured, *pooled, *spread, *against])
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Scores the lists of a run by any labels; `dataclasses.replace` changes its metrics or conventions."""
+
+    rankings: DataFrame
+    tables: ScoringTables
+    systems: Sequence[str]
+    segments: Sequence[str]
+    specs: Sequence[MetricSpec]
+    conventions: Conventions
+    rows: int = 0
+    draws: LabelDraws | None = None  # how labels are drawn, where they are
+    baseline: str | None = None  # the system that the spread of differences over draws is against
+
+    def __call__(self, labels: DataFrame) -> DataFrame:
+        """Score by these labels; they are drawn if they have the column that `draws` needs.
+
+        Labels without it, or under another rule than `posterior`, are scored by their published grades.
+        """
+        posterior = isinstance(self.draws, PosteriorDraws)
+        drawn = self.draws is not None and self.draws.column in labels.columns
+        if posterior and self.conventions.unjudged != "posterior":
+            drawn = False
+        conventions = self.conventions
+        if conventions.unjudged == "posterior" and not drawn:
+            conventions = conventions.model_copy(update={"unjudged": POINT_RULE})
+        return score_lists(
+            self.rankings,
+            replace(self.tables, labels=labels),
+            systems=self.systems,
+            segments=self.segments,
+            specs=self.specs,
+            conventions=conventions,
+            rows=self.rows,
+            draws=self.draws if drawn else None,
+            baseline=self.baseline,
+        )
+
+
+def score_lists(
+    rankings: DataFrame,
+    tables: ScoringTables,
+    *,
+    systems: Sequence[str],
+    segments: Sequence[str],
+    specs: Sequence[MetricSpec],
+    conventions: Conventions,
+    rows: int = 0,
+    draws: LabelDraws | None = None,
+    baseline: str | None = None,
+) -> DataFrame:
+    """One row per system and query: every metric, and the counts behind it.
+
+    Every system gets a row for every query that has labels or is in `queries`, even if it returned nothing, and one for
+    every other query that it ranked or decided on. `rows` is the number of rows of all tables, 0 if unknown.
+
+    With `draws`, labels have the column that it needs (`evidence`, or `grade_sd` for human grades); metrics then have
+    their spread over draws, and the result a column `draws` beside the contract, for the estimates.
+    """
+    needs = {need for spec in specs for need in spec.metric.needs}
+    documents = _select_documents(tables.documents) if "documents" in needs and tables.documents is not None else None
+    parts = [_select_rankings(rankings, documents, systems), _select_labels(tables.labels, documents, draws)]
+    if tables.queries is not None:
+        parts.append(
+            tables.queries.select("query_id", _source(QUERY), _to_json_line(segments), F.col("weight").alias("value"))
+        )
+    if "decisions" in needs and tables.decisions is not None:
+        parts.append(_select_decisions(tables.decisions, systems))
+    stream = reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
+    baseline = baseline if draws is not None and baseline in systems else None
+    table = build_query_metrics_contract(segments, specs, drawn=draws is not None, baseline=baseline)
+    columns = [*table.names, DRAWS] if draws is not None else table.names
+    request = ScoreRequest(
+        metrics=tuple(spec.name for spec in specs),
+        conventions=conventions,
+        systems=tuple(systems),
+        segments=tuple(segments),
+        columns=tuple(columns),
+        earlier=tables.earlier if "earlier" in needs else None,
+        baseline=baseline,
+        draws=draws,
+    )
+    schema = table.struct()
+    if draws is not None:
+        schema = schema.add(DRAWS, T.ArrayType(T.FloatType()))
+    by_query = _repartition_by_query(stream, rows)
+    return by_query.mapInArrow(run_in_worker(score_queries(request)), schema).select(*columns)
+
+
+def _repartition_by_query(stream: DataFrame, rows: int) -> DataFrame:
+    """The rows of each query in one partition, with fewer partitions than usual for few rows, more for very many.
+
+    If the number of rows is unknown, Spark chooses by their size: the two or three partitions that it makes of small
+    data would leave cores idle.
+    """
+    if not rows:
+        return stream.repartition("query_id")
+    spark = stream.sparkSession
+    usual = int(spark.conf.get("spark.sql.shuffle.partitions") or 0)
+    busy = min(spark.sparkContext.defaultParallelism, ceil(rows / ROWS_WORTH_A_TASK))
+    enough = min(max(ceil(rows / ROWS_PER_TASK), busy), usual)
+    return stream.repartition(max(enough, ceil(rows / ROWS_PER_PARTITION)), "query_id")
+
+
+def _select_rankings(rankings: DataFrame, documents: DataFrame | None, systems: Sequence[str]) -> DataFrame:
+    """The rows of the ranked lists of `systems`."""
+    if documents is not None:
+        rankings = rankings.join(documents, "doc_id", "left")
+    return rankings.where(F.col("system").isin(*systems)).select(
+        "query_id",
+        _index(systems).alias("source"),
+        F.col("doc_id").alias("text"),
+        "rank",
+        F.col("score").alias("value"),
+        *_document_columns(documents),
+    )
+
+
+def _select_labels(labels: DataFrame, documents: DataFrame | None, draws: LabelDraws | None) -> DataFrame:
+    """The rows of the labels; without draws of a posterior, only of documents that were shown."""
+    if "evidence" in labels.columns and not isinstance(draws, PosteriorDraws):
+        labels = labels.where(F.col("evidence").isNull() | (F.get("evidence", F.lit(EVIDENCE.index("shown"))) > 0))
+    if documents is not None:
+        labels = labels.join(documents, "doc_id", "left")
+    evidence = []
+    if isinstance(draws, NormalDraws):
+        deviation = F.array(F.coalesce(NormalDraws.column, F.lit(0.0)))
+        evidence.append(F.when(F.col("grade").isNotNull(), deviation).alias("evidence"))
+    elif draws is not None:
+        evidence.append(F.col("evidence"))
+    return labels.select(
+        "query_id",
+        _source(LABEL),
+        F.col("doc_id").alias("text"),
+        F.col("grade").alias("value"),
+        *_document_columns(documents),
+        *evidence,
+    )
+
+
+def _select_decisions(decisions: DataFrame, systems: Sequence[str]) -> DataFrame:
+    """The rows of the decisions of `systems`."""
+    return decisions.where(F.col("system").isin(*systems)).select(
+        "query_id", (F.lit(DECISION) - _index(systems)).alias("source"), _to_json_line(list(DECISION_COLUMNS))
+    )
+
+
+def _source(kind: int) -> Column:
+    return F.lit(kind).alias("source")
+
+
+def _to_json_line(columns: Sequence[str]) -> Column:
+    """The columns as a line of JSON."""
+    json = F.to_json(F.struct(*columns)) if columns else F.lit("{}")
+    return F.concat(json, F.lit("\n")).alias("text")
+
+
+def _index(systems: Sequence[str]) -> Column:
+    """The index of the system in `systems`."""
+    index = F.when(F.col("system") == systems[0], 0)
+    for at, system in enumerate(systems[1:], start=1):
+        index = index.when(F.col("system") == system, at)
+    return index
+
+
+def _select_documents(documents: DataFrame) -> DataFrame:
+    """Per document its category and its share of all popularity; one row for a document that is listed twice."""
+    distinct = documents.groupBy("doc_id").agg(
+        F.min("category").alias("category"), F.max("popularity").alias("popularity")
+    )
+    total = distinct.agg(F.sum("popularity").alias("total"))
+    return distinct.crossJoin(F.broadcast(total)).select(
+        "doc_id", "category", (F.col("popularity") / F.nullif("total", F.lit(0.0))).alias("popularity")
+    )
+
+
+def _document_columns(documents: DataFrame | None) -> list[Column]:
+    """The category of a document hashed to 63 bits, −1 where it has none, and its popularity."""
+    if documents is None:
+        return []
+    category = F.when(F.col("category").isNotNull(), F.shiftrightunsigned(F.xxhash64("category"), 1))
+    popularity = F.coalesce("popularity", F.lit(float("nan")))
+    return [F.coalesce(category, F.lit(-1)).alias("category"), popularity.alias("popularity")]
