@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.readings.rules import Pair, change, reading
+from pipelines.comparison.readings.registry import ComparedPair, format_change, reading
 
 _CARRIED = 0.8  # a segment with this share of the difference carries it
 _MINORITY = 0.5  # if it has at most this share of the queries
@@ -11,12 +11,12 @@ _HALF = 0.5  # share of the difference that a few queries may not reach
 
 
 @reading
-def carried_by_one_segment(pair: Pair) -> str | None:
+def carried_by_one_segment(pair: ComparedPair) -> str | None:
     """Most of the difference comes from one value of one segment that has a minority of the queries."""
-    found = pair.headline
-    if found is None or pair.moved(found[1]) == 0:
+    headline = pair.significant_headline()
+    if headline is None:
         return None
-    spec, whole = found
+    spec, whole = headline
     for segment in (columns[0] for columns in pair.config.segments if len(columns) == 1):
         for row in (r for r in pair.rows(segment) if r["metric"] == spec.key and r["delta"] is not None):
             share = row["delta"] * row["queries"] / (whole["delta"] * whole["queries"])
@@ -24,41 +24,36 @@ def carried_by_one_segment(pair: Pair) -> str | None:
             if share >= _CARRIED and size <= _MINORITY:
                 return (
                     f"{share:.0%} of the difference in {spec.name} comes from {segment} = {row['value']}, which has "
-                    f"{size:.0%} of the queries: {change(row)} there."
+                    f"{size:.0%} of the queries: {format_change(row)} there."
                 )
     return None
 
 
 @reading
-def carried_by_few_queries(pair: Pair) -> str | None:
+def carried_by_few_queries(pair: ComparedPair) -> str | None:
     """The largest movers, few among the queries that changed, alone make up half of the difference or more."""
-    found = pair.headline
-    if found is None or pair.moved(found[1]) == 0:
+    headline = pair.significant_headline()
+    if headline is None:
         return None
-    spec, row = found
+    spec, row = headline
     direction = "gain" if row["delta"] > 0 else "loss"
-    about = (pair.baseline, pair.candidate, spec.key, direction)
-    largest = [
-        c["delta"]
-        for c in pair.evidence.changes
-        if (c["baseline"], c["candidate"], c["metric"], c["direction"]) == about
-    ]
-    share = sum(largest) / (row["delta"] * row["queries"])
-    if share >= _HALF and len(largest) <= _FEW * (row["wins"] + row["losses"]):
+    movers = pair.select(pair.context.changes, metric=spec.key, direction=direction)
+    share = sum(mover["delta"] for mover in movers) / (row["delta"] * row["queries"])
+    if share >= _HALF and len(movers) <= _FEW * (row["wins"] + row["losses"]):
         return (
-            f"{len(largest)} of {row['queries']:,} queries make up {share:.0%} of the difference in {spec.name}: look "
+            f"{len(movers)} of {row['queries']:,} queries make up {share:.0%} of the difference in {spec.name}: look "
             "at them in query_changes before believing it."
         )
     return None
 
 
 @reading
-def weighting_changes_the_answer(pair: Pair) -> str | None:
+def weighting_changes_the_answer(pair: ComparedPair) -> str | None:
     """The mean over queries and the mean over traffic point different ways."""
-    found = pair.headline
-    if found is None or pair.moved(found[1]) == 0:
+    headline = pair.significant_headline()
+    if headline is None:
         return None
-    spec, row = found
+    spec, row = headline
     weighted = row["weighted_delta"]
     if weighted is not None and weighted * row["delta"] < 0:
         return (
