@@ -1,72 +1,124 @@
-"""The few things that Assay asks of a file system, on a local disk, HDFS or an object store."""
+"""File access on a local disk, HDFS or an object store."""
 
 from __future__ import annotations
 
+import os
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from pyarrow import fs
 
+from pipelines.warehouse.owner import name_process
 from schemas.errors import ConfigurationError, PublishError
+
+PART = ".part"  # ends the name of a file that is being written
 
 
 class Storage:
-    """A folder somewhere, named by a path or a URI."""
+    """A folder, given as a path or a URI."""
 
-    def __init__(self, place: str) -> None:
-        local = place.removeprefix("file://") if place.startswith("file://") or "://" not in place else None
+    def __init__(self, location: str) -> None:
+        local = location.removeprefix("file://") if location.startswith("file://") or "://" not in location else None
         if local is not None:
-            # Spark takes a path as it is written, so nothing in it may be percent-encoded.
+            # Spark takes a path literally, so it must not be percent-encoded.
             self._files, self._root = fs.LocalFileSystem(), str(Path(local).resolve())
             self.uri = f"file://{self._root}"
             return
-        self.uri = place
+        self.uri = location
         try:
             # Spark says s3a where Arrow says s3.
-            self._files, self._root = fs.FileSystem.from_uri(place.replace("s3a://", "s3://", 1))
+            self._files, self._root = fs.FileSystem.from_uri(location.replace("s3a://", "s3://", 1))
         except (ValueError, OSError) as error:
-            raise ConfigurationError(f"cannot use the warehouse {place!r}: {error}", where="warehouse") from None
+            raise ConfigurationError(f"cannot use the warehouse {location!r}: {error}", where="warehouse") from None
 
     def path(self, *parts: str) -> str:
-        """The URI of something in here, as Spark and other readers take it."""
+        """Return the URI of a file or folder, for Spark and other readers."""
         return "/".join((self.uri.rstrip("/"), *parts))
 
     def local(self, name: str) -> str:
-        """The path of something in here on the disk of this machine."""
+        """Return the path of a file or folder on the local disk."""
         return self._at(name)
 
+    @property
+    def renames(self) -> bool:
+        """Whether files and folders are renamed in one atomic step; object stores cannot, but put files atomically."""
+        return self._files.type_name in ("local", "hdfs", "subtree")
+
     def put(self, name: str, content: str) -> None:
-        """Write a whole file at once: a reader sees all of it or nothing."""
+        """Write a file atomically: a reader sees all of it or nothing, also after a power failure."""
         target = self._at(name)
         try:
             self._files.create_dir(target.rpartition("/")[0], recursive=True)
-            if self._files.type_name in ("local", "hdfs", "subtree"):
-                part = f"{target}.{uuid.uuid4().hex}.part"
+            if self.renames:
+                part = f"{target}.{uuid.uuid4().hex[:8]}.{name_process()}{PART}"
                 self._write(part, content)
                 self._files.move(part, target)
+                self._sync(target.rpartition("/")[0])
             else:
-                self._write(target, content)  # a put of an object store is atomic
+                self._write(target, content)
         except OSError as error:
             raise PublishError(
-                f"cannot write: {error}", where=self.path(name), hint="check that the warehouse can be written to"
+                f"cannot write: {error}", where=self.path(name), hint="check that the warehouse is writable"
             ) from None
 
     def _write(self, target: str, content: str) -> None:
+        if self._local:
+            with Path(target).open("wb") as file:
+                file.write(content.encode())
+                file.flush()
+                os.fsync(file.fileno())
+            return
         with self._files.open_output_stream(target) as stream:
             stream.write(content.encode())
 
+    def _sync(self, folder: str) -> None:
+        """Make a rename in this folder survive a power failure."""
+        if self._local:
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def move(self, name: str, target: str) -> None:
+        """Rename a file or folder in one atomic step."""
+        self._files.create_dir(self._at(target).rpartition("/")[0], recursive=True)
+        self._files.move(self._at(name), self._at(target))
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a file or folder of this name."""
+        return bool(self._files.get_file_info(self._at(name)).type != fs.FileType.NotFound)
+
+    @property
+    def _local(self) -> bool:
+        return bool(self._files.type_name == "local")
+
     def get(self, name: str) -> str:
+        """Read a text file."""
         with self._files.open_input_stream(self._at(name)) as stream:
             return bytes(stream.read()).decode()
 
     def dataset(self, name: str) -> ds.Dataset:
-        """The Parquet files under `name`, to be read without Spark."""
+        """Open the Parquet files under `name` without Spark."""
         return ds.dataset(self._at(name), filesystem=self._files, format="parquet")
 
+    def write_parquet(self, name: str, table: pa.Table) -> None:
+        """Write a table as one Parquet file in the folder `name`."""
+        self._files.create_dir(self._at(name), recursive=True)
+        pq.write_table(table, f"{self._at(name)}/part-00000.parquet", filesystem=self._files)
+
+    def read_footer(self, name: str) -> pq.FileMetaData:
+        """Read the schema and the number of rows of a Parquet file."""
+        with self._files.open_input_file(self._at(name)) as file:
+            return pq.read_metadata(file)
+
     def list(self, name: str = "", *, suffix: str = "", recursive: bool = False) -> Iterator[str]:
-        """Names of the files and folders under `name`, relative to this folder; none where it is no folder."""
+        """Yield the files and folders under `name`, relative to this folder; nothing if `name` is not a folder."""
         if self._files.get_file_info(self._at(name)).type == fs.FileType.File:
             return
         selector = fs.FileSelector(self._at(name), allow_not_found=True, recursive=recursive)
@@ -75,15 +127,26 @@ class Storage:
                 yield info.path.removeprefix(self._root.rstrip("/") + "/")
 
     def age(self, name: str) -> float:
-        """Seconds since the newest file under `name` was written; infinite where there is none."""
-        import time
-
-        infos = self._files.get_file_info(fs.FileSelector(self._at(name), allow_not_found=True, recursive=True))
+        """Return the seconds since the newest file under `name` was written; infinite if there is none."""
+        infos = [self._files.get_file_info(self._at(name))]
+        if infos[0].type == fs.FileType.Directory:
+            infos = self._files.get_file_info(fs.FileSelector(self._at(name), recursive=True))
         times = [info.mtime_ns / 1e9 for info in infos if info.mtime_ns]
         return time.time() - max(times) if times else float("inf")
 
+    def measure(self, name: str, *, suffix: str = "") -> tuple[int, int]:
+        """Return the number of files under `name` and their size in bytes."""
+        infos = self._files.get_file_info(fs.FileSelector(self._at(name), allow_not_found=True, recursive=True))
+        sizes = [info.size for info in infos if info.type == fs.FileType.File and info.path.endswith(suffix)]
+        return len(sizes), sum(sizes)
+
     def delete(self, name: str) -> None:
-        """Remove a file or a folder with all it holds; nothing happens where it is missing."""
+        """Remove a file, or a folder with its content, if it exists; of a symbolic link, only the link."""
+        if not name or name.startswith("/") or {"..", ".", ""} & set(name.split("/")):
+            raise PublishError(f"refused to delete {name!r}, which is not a name inside the folder", where=self.uri)
+        if self._local and Path(self._at(name)).is_symlink():
+            Path(self._at(name)).unlink()
+            return
         info = self._files.get_file_info(self._at(name))
         if info.type == fs.FileType.Directory:
             self._files.delete_dir(self._at(name))

@@ -1,0 +1,13 @@
+"""The warehouse: where runs are published and read from.
+
+A run exists when its manifest does. An attempt writes its tables into folders that no manifest names yet, then writes
+the manifest in one atomic step; readers look at manifests only, so they never see part of a run.
+
+In: the tables of a run. Out: `<table>/dt=.../run=.../*.parquet` and `runs/<date>/<run>.json`.
+Entry: `Attempt` to publish a run, `read_table` to read one.
+
+Read in this order: `storage` (files on a disk or an object store), `literal_paths` (paths for Spark), `owner` (which
+process owns a file), `runs` (manifests), `run_key` and `code_version` (when two runs are the same work), `leftovers`
+(what killed attempts leave), `attempt` (write and commit), `checkpoint` (intermediate tables), `tables` (read),
+`views` (SQL for other readers), `vacuum` (remove what is no longer needed), `fsck` (check manifests against files).
+"""

@@ -1,0 +1,134 @@
+"""Publish a run: write its tables to paths that no manifest names yet, then commit with one file."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import secrets
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from pipelines.warehouse.checkpoint import build_checkpointer
+from pipelines.warehouse.leftovers import attempt_path, claim_attempt, remove_attempt, remove_leftovers
+from pipelines.warehouse.literal_paths import open_reader
+from pipelines.warehouse.runs import COMMITTED, REFUSED, Manifest, TableRecord, manifest_path, table_path
+from pipelines.warehouse.storage import Storage
+from schemas.errors import AssayError, PublishError
+from schemas.redact import redact_texts
+from schemas.spark_errors import describe_spark_error, raise_cause
+
+logger = logging.getLogger(__name__)
+
+
+class Attempt:
+    """One attempt at a run; leaving the context without a commit removes what was written.
+
+    Each attempt writes to a folder of its own, `_attempts/RUN`, so concurrent attempts and leftovers of a crash never
+    collide. Where folders can be renamed, tables move to their final place just before the commit, so readers that list
+    a table's folder never see an unfinished file.
+    """
+
+    def __init__(self, storage: Storage, date: dt.date, key: str) -> None:
+        self.storage = storage
+        self.dt = date.isoformat()
+        self.key = key
+        # The dash keeps readers that infer types of partition values from parsing it as a number.
+        self.run = f"{key}-{secrets.token_hex(3)}"
+        self.tables: dict[str, TableRecord] = {}
+        self._folder = attempt_path(self.run)
+        self._checkpoint = build_checkpointer(storage.path(self._folder, "checkpoints"))
+
+    def __enter__(self) -> Attempt:
+        remove_leftovers(self.storage)
+        # Fails before the work, not after, if the warehouse is not writable.
+        claim_attempt(self.storage, self.dt, self.run)
+        return self
+
+    def checkpoint(self, table: DataFrame) -> DataFrame:
+        """Compute a table once and return it read from files, which are removed when the attempt ends."""
+        try:
+            return self._checkpoint(table)
+        except Exception as error:
+            raise_cause(error)
+            raise PublishError(
+                f"cannot write: {describe_spark_error(error)[1]}", where=self.storage.path(self._folder)
+            ) from error
+
+    def write(self, name: str, table: DataFrame) -> DataFrame:
+        """Write this run's part of a table and return it as written, to be read until the run is committed."""
+        # Recorded first, so that a failed write is removed.
+        self.tables[name] = TableRecord(path=table_path(name, self.dt, self.run), rows=0)
+        place = self._locate(name)
+        spark: SparkSession = table.sparkSession
+        try:
+            table.write.parquet(self.storage.path(place))
+            written = open_reader(spark).parquet(self.storage.path(place))
+            files, size = self.storage.measure(place, suffix=".parquet")
+            fields = {"rows": written.count(), "files": files, "bytes": size}
+            self.tables[name] = self.tables[name].model_copy(update=fields)
+        except Exception as error:
+            raise_cause(error)
+            raise PublishError(
+                f"cannot write {name}: {describe_spark_error(error)[1]}", where=self.storage.path(place)
+            ) from error
+        return written
+
+    def write_arrow(self, name: str, table: pa.Table) -> None:
+        """Write this run's part of a table that was computed in memory."""
+        self.tables[name] = TableRecord(path=table_path(name, self.dt, self.run), rows=table.num_rows)
+        place = self._locate(name)
+        try:
+            self.storage.write_parquet(place, table)
+            files, size = self.storage.measure(place, suffix=".parquet")
+        except (OSError, pa.ArrowException) as error:
+            raise PublishError(f"cannot write {name}: {error}", where=self.storage.path(place)) from error
+        self.tables[name] = self.tables[name].model_copy(update={"files": files, "bytes": size})
+
+    def read_tables(self, spark: SparkSession) -> dict[str, DataFrame]:
+        """Return the tables written so far, as written."""
+        return {name: open_reader(spark).parquet(self.storage.path(self._locate(name))) for name in self.tables}
+
+    def _locate(self, name: str) -> str:
+        """Where a table is until the commit."""
+        return f"{self._folder}/tables/{name}" if self.storage.renames else self.tables[name].path
+
+    def commit(self, **facts: Any) -> Manifest:
+        """Publish the run in one atomic write."""
+        return self._record(COMMITTED, facts)
+
+    def refuse(self, kept: str, **facts: Any) -> Manifest:
+        """Record a run that failed its quality checks: it publishes only the table `kept` and is never live."""
+        for name in [name for name in self.tables if name != kept]:
+            self.storage.delete(self._locate(name))
+            del self.tables[name]
+        return self._record(REFUSED, facts)
+
+    def _record(self, status: str, facts: Mapping[str, Any]) -> Manifest:
+        manifest = Manifest(
+            run=self.run,
+            key=self.key,
+            dt=self.dt,
+            status=status,
+            committed_at=dt.datetime.now(dt.UTC).isoformat(timespec="microseconds"),
+            tables=self.tables,
+            **redact_texts(facts),
+        )
+        try:
+            for name, record in self.tables.items() if self.storage.renames else ():
+                self.storage.move(self._locate(name), record.path)
+        except OSError as error:
+            raise PublishError(f"cannot publish the tables: {error}", where=self.storage.uri) from error
+        self.storage.put(manifest_path(self.dt, self.run), manifest.model_dump_json())
+        return manifest
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            remove_attempt(self.storage, self.dt, self.run)
+        except (OSError, AssayError) as failure:
+            logger.warning("could not remove %s (%s); the next run or `assay vacuum` will", self._folder, failure)

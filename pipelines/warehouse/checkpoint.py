@@ -1,0 +1,29 @@
+"""Checkpoint tables that several results are computed from: written once as files, read as often as needed.
+
+Not `DataFrame.persist`: Spark prints the plan again at every adaptive step, and a cached table appears in that text
+with its whole history, twice for each cached table below it. Printing took minutes where the work took seconds. Files
+also survive the loss of an executor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+from pyspark.sql import DataFrame
+
+from pipelines.warehouse.literal_paths import open_reader
+
+Checkpointer = Callable[[DataFrame], DataFrame]
+
+
+def build_checkpointer(folder: str) -> Checkpointer:
+    """Return a function that writes a table to a new path under `folder` and returns the table read from there."""
+    numbers = count()
+
+    def checkpoint(table: DataFrame) -> DataFrame:
+        path = f"{folder}/{next(numbers)}"
+        table.write.parquet(path)
+        return open_reader(table.sparkSession).schema(table.schema).parquet(path)
+
+    return checkpoint

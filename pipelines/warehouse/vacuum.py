@@ -1,0 +1,70 @@
+"""Remove runs that newer runs of the same date replace, and files that crashed runs left behind."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from pipelines.warehouse.leftovers import ATTEMPTS, attempt_path, find_abandoned_parts, list_attempts, list_run_folders
+from pipelines.warehouse.runs import REPORTS, RUNS, Manifest, list_recorded, manifest_path
+from pipelines.warehouse.storage import Storage
+
+
+@dataclass(frozen=True)
+class RemovalPlan:
+    """Runs beyond those to keep, and files and folders that no manifest names."""
+
+    runs: tuple[Manifest, ...]
+    orphans: tuple[str, ...]
+
+
+def find_removable(storage: Storage, *, keep: int, hours: float) -> RemovalPlan:
+    """Find all but the newest `keep` runs of each date and status, and what unfinished runs left.
+
+    What belongs to a process that has ended is removable at once, other orphans when they are older than `hours`.
+    """
+    groups: dict[tuple[str, str], list[Manifest]] = defaultdict(list)
+    for manifest in list_recorded(storage):
+        groups[manifest.dt, manifest.status].append(manifest)
+    old = tuple(manifest for runs in groups.values() for manifest in runs[keep:])
+    # A damaged manifest protects its run too: the tables are whole, and a backup can restore it.
+    committed = {name.removesuffix(".json") for name in storage.list(RUNS, suffix=".json", recursive=True)}
+    states = {run: state for run, _, state in list_attempts(storage)}
+    orphans = [
+        folder
+        for folder, date, run in _split_run_folders(storage)
+        if f"{RUNS}/{date}/{run}" not in committed and _is_abandoned(storage, folder, states.get(run), hours)
+    ]
+    attempts = [attempt_path(run) for run in states]
+    orphans += [
+        folder for folder in attempts if _is_abandoned(storage, folder, states[folder.rpartition("/")[2]], hours)
+    ]
+    return RemovalPlan(old, (*orphans, *find_abandoned_parts(storage, hours=hours)))
+
+
+def remove_runs(storage: Storage, removable: RemovalPlan) -> None:
+    """Delete each manifest before its tables, so that readers never see part of a run.
+
+    The folders follow from date and run, so nothing that a manifest says can make this delete anything else.
+    """
+    for manifest in removable.runs:
+        storage.delete(manifest_path(manifest.dt, manifest.run))
+        for report in storage.list(f"{REPORTS}/{manifest.dt}", suffix=".html"):
+            if manifest.run in report:
+                storage.delete(report)
+        for folder in list_run_folders(storage, manifest.dt, manifest.run):
+            storage.delete(folder)
+    for name in removable.orphans:
+        storage.delete(name)
+
+
+def _is_abandoned(storage: Storage, folder: str, state: str | None, hours: float) -> bool:
+    return state == "ended" or (state != "running" and storage.age(folder) > hours * 3600)
+
+
+def _split_run_folders(storage: Storage) -> list[tuple[str, str, str]]:
+    """List the folders of all runs' tables, each with its date and run."""
+    tables = [name for name in storage.list() if name not in (RUNS, REPORTS, ATTEMPTS)]
+    dates = [date for table in tables for date in storage.list(table) if "/dt=" in date]
+    folders = [run for date in dates for run in storage.list(date) if "/run=" in run]
+    return [(folder, folder.split("/dt=")[1].split("/")[0], folder.rpartition("/run=")[2]) for folder in folders]
