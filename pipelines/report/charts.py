@@ -1,4 +1,4 @@
-"""Small charts as inline SVG. Colours are classes, so that light, dark and paper each have their own."""
+"""Small charts as inline SVG. Colours are CSS classes, so that light, dark and print each have their own."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.report.histograms import STEPS, Counts
 from pipelines.report.markup import Markup, cut, h, text
-from pipelines.report.spread import STEPS, Counts
 
 WIDTH, HEIGHT = 340, 170
 LEFT, RIGHT, TOP, BOTTOM = 40, 8, 10, 30
@@ -16,13 +16,13 @@ LEFT, RIGHT, TOP, BOTTOM = 40, 8, 10, 30
 
 @dataclass(frozen=True)
 class Point:
-    """A value at a place, with its interval where there is one."""
+    """A value at x, with its interval where there is one."""
 
     x: float
     y: float
     low: float | None = None
     high: float | None = None
-    said: str = ""
+    hover: str = ""
 
 
 @dataclass(frozen=True)
@@ -33,167 +33,180 @@ class Interval:
     value: float
     low: float | None
     high: float | None
-    shown: str  # beside it
-    said: str  # when pointed at
-    tone: str = ""  # better, worse or nothing
+    beside: str  # text next to it
+    hover: str  # text of its tooltip
+    tone: str = ""  # better, worse or none
 
 
-def histogram(counts: Counts, title: str) -> Markup:
-    """Counts of values in buckets of 0.1; what lies outside of 0 to 1 is drawn beside it only where there is some."""
+def draw_histogram(counts: Counts, title: str) -> Markup:
+    """A histogram in buckets of 0.1; the buckets below 0 and above 1 are drawn only where they are not empty."""
     names = ["< 0", *[f"{i / STEPS:.1f} to {(i + 1) / STEPS:.1f}" for i in range(STEPS)], "> 1"]
     used = [i for i in range(STEPS + 2) if 0 < i <= STEPS or counts[i]]
     bars = [(names[i], int(counts[i]), "bar") for i in used]
     marks = [(used.index(i), f"{(i - 1) / STEPS:g}") for i in (1, 6) if i in used]
-    return _columns(bars, [*marks, (used.index(STEPS) + 1, "1")], title)
+    return _draw_columns(bars, [*marks, (used.index(STEPS) + 1, "1")], title)
 
 
-def differences(counts: Counts, ties: int, title: str) -> Markup:
-    """Counts of differences in buckets of 0.1, with equal queries in the middle."""
+def draw_differences(counts: Counts, ties: int, title: str) -> Markup:
+    """A histogram of differences in buckets of 0.1, with ties in the middle."""
     bars = []
     for place, count in enumerate(counts):
         low = place / STEPS - 1
         tone = "worse" if place < STEPS else "better"
         bars.append((f"{low:+.1f} to {low + 1 / STEPS:+.1f}", int(count), tone))
     bars.insert(STEPS, ("equal", ties, "same"))
-    return _columns(bars, [(0, "−1"), (STEPS + 0.5, "0"), (2 * STEPS + 1, "+1")], title)
+    return _draw_columns(bars, [(0, "−1"), (STEPS + 0.5, "0"), (2 * STEPS + 1, "+1")], title)
 
 
-def _columns(bars: Sequence[tuple[str, int, str]], marks: Sequence[tuple[float, str]], title: str) -> Markup:
+def _draw_columns(bars: Sequence[tuple[str, int, str]], marks: Sequence[tuple[float, str]], title: str) -> Markup:
     total, top = sum(count for _, count, _ in bars), max(1, *[count for _, count, _ in bars])
     wide, high = (WIDTH - LEFT - RIGHT) / len(bars), HEIGHT - TOP - BOTTOM
-    drawn: list[Markup] = [_axis_left(top)]
+    shapes: list[Markup] = [_draw_axis(top)]
     for place, (name, count, tone) in enumerate(bars):
         tall = high * count / top
         share = f", {count / total:.1%}" if total else ""
-        box = {"x": _n(LEFT + place * wide + 1), "y": _n(TOP + high - tall), "width": _n(wide - 2), "height": _n(tall)}
+        box = {
+            "x": _format(LEFT + place * wide + 1),
+            "y": _format(TOP + high - tall),
+            "width": _format(wide - 2),
+            "height": _format(tall),
+        }
         hover = h("title", f"{name}: {count:,} queries{share}")
-        drawn.append(h("rect", hover, class_=tone, **box))
-        # All of the column answers to the pointer, however short its bar is.
-        drawn.append(h("rect", hover, class_="hit", **box | {"y": TOP, "height": high}))
-    drawn += [_label(LEFT + place * wide, HEIGHT - 10, said) for place, said in marks]
-    return _svg(title, drawn)
+        shapes.append(h("rect", hover, class_=tone, **box))
+        # The tooltip covers the whole column, however short its bar is.
+        shapes.append(h("rect", hover, class_="hit", **box | {"y": TOP, "height": high}))
+    shapes += [_draw_label(LEFT + place * wide, HEIGHT - 10, words) for place, words in marks]
+    return _draw_svg(title, shapes)
 
 
-def lines(
+def draw_lines(
     series: Sequence[tuple[str, Sequence[Point]]],
     title: str,
     *,
     ticks: Sequence[tuple[float, str]],
     marks: Sequence[tuple[float, str]] = (),
+    span: tuple[float, float] | None = None,
 ) -> Markup:
-    """Lines over a common axis, each with its band of uncertainty; dashed where there is a mark."""
+    """Lines over a common axis, each with the band of its intervals; marks are dashed vertical lines.
+
+    `span` is the range of the values where several charts share a scale.
+    """
     points = [point for _, line in series for point in line]
     if not points:
         return Markup()
     xs = [p.x for p in points] + [x for x, _ in ticks]
     bounds = [v for p in points for v in (p.y, p.low, p.high) if v is not None]
-    low, high = _padded(min(bounds), max(bounds))
+    low, high = _pad(*(span or (min(bounds), max(bounds))))
     left, right = min(xs), max(xs)
 
     def at(x: float, y: float) -> tuple[str, str]:
         across = (x - left) / (right - left) if right > left else 0.5
         up = (y - low) / (high - low)
-        return _n(LEFT + across * (WIDTH - LEFT - RIGHT - 10) + 5), _n(HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM))
+        return _format(LEFT + across * (WIDTH - LEFT - RIGHT - 10) + 5), _format(
+            HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
+        )
 
-    drawn = [*_grid(low, high)]
-    for x, said in marks:
+    shapes = [*_draw_grid(low, high)]
+    for x, words in marks:
         mark = at(x, low)[0]
         ends = {"x1": mark, "x2": mark, "y1": TOP, "y2": HEIGHT - BOTTOM}
-        drawn.append(h("line", h("title", cut(said, 300)), class_="mark", **ends))
+        shapes.append(h("line", h("title", cut(words, 300)), class_="mark", **ends))
     for number, (name, line) in enumerate(series):
         colour = f"c{number % 8}"
-        known = [p for p in line if p.low is not None and p.high is not None]
-        if known:
-            edge = [at(p.x, p.high or 0.0) for p in known] + [at(p.x, p.low or 0.0) for p in reversed(known)]
-            drawn.append(h("polygon", points=" ".join(",".join(e) for e in edge), class_=f"band {colour}"))
-        drawn.append(h("polyline", points=" ".join(",".join(at(p.x, p.y)) for p in line), class_=f"line {colour}"))
+        banded = [p for p in line if p.low is not None and p.high is not None]
+        if banded:
+            edge = [at(p.x, p.high or 0.0) for p in banded] + [at(p.x, p.low or 0.0) for p in reversed(banded)]
+            shapes.append(h("polygon", points=" ".join(",".join(e) for e in edge), class_=f"band {colour}"))
+        shapes.append(h("polyline", points=" ".join(",".join(at(p.x, p.y)) for p in line), class_=f"line {colour}"))
         for p in line:
             dot = dict(zip(("cx", "cy"), at(p.x, p.y), strict=True))
-            hover = h("title", f"{cut(name, 60)}, {p.said}" if p.said else cut(name, 60))
-            drawn.append(h("circle", hover, **dot, r=3.5, class_=f"dot {colour}"))
-    drawn += [_label(float(at(x, low)[0]), HEIGHT - 10, said) for x, said in ticks]
+            hover = h("title", f"{cut(name, 60)}, {p.hover}" if p.hover else cut(name, 60))
+            shapes.append(h("circle", hover, **dot, r=3.5, class_=f"dot {colour}"))
+    shapes += [_draw_label(float(at(x, low)[0]), HEIGHT - 10, words) for x, words in ticks if words]
     legend = [h("span", h("i", class_=f"key c{n % 8}"), text(name, 40)) for n, (name, _) in enumerate(series)]
-    return h("div", _svg(title, drawn), h("p", legend, class_="legend") if len(series) > 1 else None)
+    return h("div", _draw_svg(title, shapes), h("p", legend, class_="legend") if len(series) > 1 else None)
 
 
-def forest(rows: Sequence[Interval], title: str) -> Markup:
-    """One line per row on a common scale that holds 0: a dot for the value, a bar for its interval."""
+def draw_forest(rows: Sequence[Interval], title: str) -> Markup:
+    """One line per row on a common scale that includes 0: a dot for the value, a bar for its interval."""
     ends = [v for row in rows for v in (row.value, row.low, row.high) if v is not None]
-    low, high = _padded(min(0.0, *ends), max(0.0, *ends))
+    low, high = _pad(min(0.0, *ends), max(0.0, *ends))
 
     def at(value: float) -> str:
-        return _n(200 * (value - low) / (high - low))
+        return _format(200 * (value - low) / (high - low))
 
-    drawn = []
+    lines = []
     for row in rows:
         parts = [h("line", x1=at(0), x2=at(0), y1=0, y2=20, class_="zero")]
         if row.low is not None and row.high is not None:
             parts.append(h("line", x1=at(row.low), x2=at(row.high), y1=10, y2=10, class_=f"reach {row.tone}"))
         parts.append(h("line", x1=at(row.value), x2=at(row.value), y1=10, y2=10.01, class_=f"spot {row.tone}"))
-        parts.append(h("rect", h("title", row.said), x=0, y=0, width=200, height=20, class_="hit"))
-        picture = h("svg", parts, viewBox="0 0 200 20", preserveAspectRatio="none", role="img", aria_label=row.said)
-        drawn.append(h("div", h("span", text(row.label, 60), class_="name"), picture, h("span", row.shown, class_="n")))
-    ends_of_scale = h("p", h("span", f"{low:+.3f}"), h("span", f"{high:+.3f}"), class_="ends")
-    return h("figure", h("figcaption", title), h("div", drawn, class_="forest"), ends_of_scale, class_="chart")
+        parts.append(h("rect", h("title", row.hover), x=0, y=0, width=200, height=20, class_="hit"))
+        picture = h("svg", parts, viewBox="0 0 200 20", preserveAspectRatio="none", role="img", aria_label=row.hover)
+        lines.append(
+            h("div", h("span", text(row.label, 60), class_="name"), picture, h("span", row.beside, class_="n"))
+        )
+    scale = h("p", h("span", f"{low:+.3f}"), h("span", f"{high:+.3f}"), class_="ends")
+    return h("figure", h("figcaption", title), h("div", lines, class_="forest"), scale, class_="chart")
 
 
-def bars(rows: Sequence[tuple[str, float, str, str]], title: str) -> Markup:
-    """One bar per row: its label, its length, what stands beside it, and what is said when it is pointed at."""
+def draw_bars(rows: Sequence[tuple[str, float, str, str]], title: str) -> Markup:
+    """One bar per row of label, length, text beside it and text of its tooltip."""
     top = max([row[1] for row in rows] + [1e-12])
-    drawn = []
-    for label, value, shown, said in rows:
-        bar = h("rect", h("title", f"{cut(label, 60)}: {said}"), x=0, y=2, width=_n(200 * value / top), height=16)
-        picture = h("svg", bar, viewBox="0 0 200 20", preserveAspectRatio="none", role="img", aria_label=said)
-        drawn.append(h("div", h("span", text(label, 60), class_="name"), picture, h("span", shown, class_="n")))
-    return h("figure", h("figcaption", title), h("div", drawn, class_="forest bars"), class_="chart")
+    bars = []
+    for label, value, beside, hover in rows:
+        bar = h("rect", h("title", f"{cut(label, 60)}: {hover}"), x=0, y=2, width=_format(200 * value / top), height=16)
+        picture = h("svg", bar, viewBox="0 0 200 20", preserveAspectRatio="none", role="img", aria_label=hover)
+        bars.append(h("div", h("span", text(label, 60), class_="name"), picture, h("span", beside, class_="n")))
+    return h("figure", h("figcaption", title), h("div", bars, class_="forest bars"), class_="chart")
 
 
-def whole_numbers(xs: Sequence[float]) -> list[tuple[float, str]]:
-    """Ticks at a few of some whole numbers."""
-    known = sorted(set(xs))
-    step = max(1, math.ceil(len(known) / 6))
-    return [(x, f"{x:g}") for x in known[::step]]
+def place_ticks(xs: Sequence[float]) -> list[tuple[float, str]]:
+    """At most six ticks at some of the numbers."""
+    numbers = sorted(set(xs))
+    step = max(1, math.ceil(len(numbers) / 6))
+    return [(x, f"{x:g}") for x in numbers[::step]]
 
 
-def _svg(title: str, drawn: Sequence[Markup]) -> Markup:
+def _draw_svg(title: str, shapes: Sequence[Markup]) -> Markup:
     box = f"0 0 {WIDTH} {HEIGHT}"
-    picture = h("svg", drawn, viewBox=box, role="img", aria_label=cut(title))
+    picture = h("svg", shapes, viewBox=box, role="img", aria_label=cut(title))
     return h("figure", h("figcaption", title), picture, class_="chart")
 
 
-def _axis_left(top: float) -> Markup:
+def _draw_axis(top: float) -> Markup:
     ground = HEIGHT - BOTTOM
     return Markup(
         h("line", x1=LEFT, x2=WIDTH - RIGHT, y1=ground, y2=ground, class_="axis")
-        + _label(LEFT - 5, TOP + 8, _short(top), "end")
-        + _label(LEFT - 5, ground, "0", "end")
+        + _draw_label(LEFT - 5, TOP + 8, _shorten_count(top), "end")
+        + _draw_label(LEFT - 5, ground, "0", "end")
     )
 
 
-def _grid(low: float, high: float) -> list[Markup]:
-    drawn = []
+def _draw_grid(low: float, high: float) -> list[Markup]:
+    shapes = []
     for part in range(4):
         value, y = low + (high - low) * part / 3, HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * part / 3
-        drawn.append(h("line", x1=LEFT, x2=WIDTH - RIGHT, y1=_n(y), y2=_n(y), class_="axis"))
-        drawn.append(_label(LEFT - 5, y + 4, f"{value:.2f}", "end"))
-    return drawn
+        shapes.append(h("line", x1=LEFT, x2=WIDTH - RIGHT, y1=_format(y), y2=_format(y), class_="axis"))
+        shapes.append(_draw_label(LEFT - 5, y + 4, f"{value:.2f}", "end"))
+    return shapes
 
 
-def _label(x: float, y: float, said: Any, anchor: str = "middle") -> Markup:
-    return h("text", said, x=_n(x), y=_n(y), text_anchor=anchor)
+def _draw_label(x: float, y: float, words: Any, anchor: str = "middle") -> Markup:
+    return h("text", words, x=_format(x), y=_format(y), text_anchor=anchor)
 
 
-def _padded(low: float, high: float) -> tuple[float, float]:
+def _pad(low: float, high: float) -> tuple[float, float]:
     room = (high - low) * 0.06 or max(abs(high), 1e-3) * 0.06
     return low - room, high + room
 
 
-def _short(count: float) -> str:
+def _shorten_count(count: float) -> str:
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if count >= size:
             return f"{count / size:.3g}{unit}"
     return f"{count:g}"
 
 
-def _n(value: float) -> str:
+def _format(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -1,4 +1,4 @@
-"""HTML from Python: everything that is not markup already is escaped, so that no text of a log becomes code."""
+"""HTML from Python: everything that is not `Markup` is escaped, so that no text from a log becomes code."""
 
 from __future__ import annotations
 
@@ -25,41 +25,41 @@ def h(tag: str, *children: Any, **attributes: Any) -> Markup:
     >>> h("b", "1 < 2", class_="big")
     '<b class="big">1 &lt; 2</b>'
     """
-    given = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{_escaped(str(value))}"'
+    rendered = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{_escape(str(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
     if tag in _VOID and not children:
-        return Markup(f"<{tag}{given}>" if tag in ("input", "meta") else f"<{tag}{given}/>")
-    return Markup(f"<{tag}{given}>{join(children)}</{tag}>")
+        return Markup(f"<{tag}{rendered}>" if tag in ("input", "meta") else f"<{tag}{rendered}/>")
+    return Markup(f"<{tag}{rendered}>{join(children)}</{tag}>")
 
 
 def join(children: Iterable[Any]) -> Markup:
-    """Children one after the other; None is nothing, and lists are unfolded."""
+    """Concatenate children; None is left out, and lists are flattened."""
     parts = []
     for child in children:
         if isinstance(child, Markup):
             parts.append(str(child))
         elif isinstance(child, str):
-            parts.append(_escaped(child))
+            parts.append(_escape(child))
         elif isinstance(child, Iterable):
             parts.append(str(join(child)))
         elif child is not None:
-            parts.append(_escaped(str(child)))
+            parts.append(_escape(str(child)))
     return Markup("".join(parts))
 
 
 def text(value: Any, most: int = LONGEST) -> Markup:
-    """A text from the data: cut to a length, and kept from turning the direction of what stands around it."""
+    """A text from the data: shortened, and isolated so that its writing direction does not affect its surroundings."""
     return h("bdi", cut(value, most))
 
 
 def cut(value: Any, most: int = LONGEST) -> str:
-    """A text from the data as plain text of bounded length."""
-    said = str(value)
-    return said if len(said) <= most else said[: most - 1] + "…"
+    """A text from the data, shortened to a number of characters."""
+    full = str(value)
+    return full if len(full) <= most else full[: most - 1] + "…"
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return html.escape(_CONTROL.sub("\ufffd", value), quote=True)

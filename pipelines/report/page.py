@@ -1,4 +1,4 @@
-"""One self-contained page: everything inline, nothing fetched, and nothing that could be."""
+"""One self-contained page: everything is inline, and its policy forbids every request."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pipelines.report.markup import Markup, h, join
 LARGEST = 3_000_000  # bytes of a report, whatever the size of its run
 
 
-def page(title: str, heading: Sequence[Markup], sections: Sequence[Markup | None]) -> str:
-    """The whole document, with a table of contents from the sections that there are."""
-    style, script = (_asset(name) for name in ("report.css", "report.js"))
-    # Only this script and this style are allowed, by their digests: text that slipped through could still not run.
+def render_page(title: str, heading: Sequence[Markup], sections: Sequence[Markup | None]) -> str:
+    """The whole document; its script builds the table of contents from the sections."""
+    style, script = (_read_asset(name) for name in ("report.css", "report.js"))
+    # Only this script and this style are allowed, by their digests: injected text could still not run.
     policy = (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
+        f"default-src 'none'; script-src '{_hash_source(script)}'; style-src '{_hash_source(style)}'; "
         "base-uri 'none'; form-action 'none'"
     )
     head = h(
@@ -39,9 +39,9 @@ def page(title: str, heading: Sequence[Markup], sections: Sequence[Markup | None
     return str(join([Markup("<!doctype html>\n"), h("html", head, body, lang="en")]))
 
 
-def _asset(name: str) -> str:
+def _read_asset(name: str) -> str:
     return (files("pipelines.report") / name).read_text(encoding="utf-8")
 
 
-def _digest(content: str) -> str:
+def _hash_source(content: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
