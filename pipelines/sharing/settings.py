@@ -1,31 +1,46 @@
-"""The parts of the configuration that say where a finished run is told about. They change no number."""
+"""Settings of the report's companions: experiment tracking and Prometheus. They do not affect any number."""
 
 from __future__ import annotations
 
-from pydantic import Field, field_validator
+from typing import Annotated
 
-from pipelines.config_statistics import MetricName
-from pipelines.section import Section
+from pydantic import AfterValidator, Field, field_validator
+
+from pipelines.comparison.settings import MetricName
+from pipelines.sharing.tracking.registry import TRACKERS
+from schemas.errors import did_you_mean
+from schemas.section import Section
 
 
-class Tracking(Section):
-    """MLflow."""
+def _check_backend(name: str) -> str:
+    if name not in TRACKERS:
+        raise ValueError(f"unknown tracking backend {name!r}: {did_you_mean(name, TRACKERS)}")
+    return name
 
-    enabled: bool = Field(True, description="Whether runs are logged to MLflow after they are published.")
+
+class TrackingSettings(Section):
+    """Experiment tracking."""
+
+    enabled: bool = Field(True, description="Whether runs are logged to the tracker after they are published.")
+    backend: Annotated[str, AfterValidator(_check_backend)] = Field(
+        "mlflow", description="The tracker: the name of a file in `pipelines/sharing/tracking/backends`."
+    )
     uri: str | None = Field(
         None,
         description="The tracking server or store, e.g. `https://mlflow.example.com` or `sqlite:///mlflow.db`; where "
         "not set, SQLite in the folder `mlflow` of a local warehouse. Keep credentials out of it: MLflow reads "
         "`MLFLOW_TRACKING_USERNAME`, `MLFLOW_TRACKING_PASSWORD` and `MLFLOW_TRACKING_TOKEN`.",
     )
-    experiment: str = Field("assay", min_length=1, description="The experiment that the runs belong to.")
+    experiment: str = Field("assay", min_length=1, description="The experiment that runs are logged to.")
     required: bool = Field(
-        False, description="Finish with exit code 7 where MLflow cannot be reached, instead of keeping it for later."
+        False, description="Exit with code 7 where the tracker cannot be reached, instead of only warning."
     )
-    seconds: float = Field(10, gt=0, description="Seconds that one request to a server may take; it is tried thrice.")
+    seconds: float = Field(
+        60, gt=0, description="Longest time to log one run, in seconds; a run that is not logged by then stays pending."
+    )
 
 
-class Prometheus(Section):
+class PrometheusSettings(Section):
     """Figures of the last run for Prometheus."""
 
     textfile: str | None = Field(
@@ -45,7 +60,7 @@ class Prometheus(Section):
 
     @field_validator("textfile")
     @classmethod
-    def _read_by_the_collector(cls, name: str | None) -> str | None:
+    def _check_suffix(cls, name: str | None) -> str | None:
         if name is not None and not name.endswith(".prom"):
             raise ValueError("the textfile collector reads only files that end with .prom")
         return name
