@@ -1,48 +1,48 @@
-"""Queries, their documents with true grades, and the order in which each system puts them."""
+"""Queries, their documents with true grades, and the ranking of each system."""
 
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from pipelines.simulation.config import SimulationConfig
-from pipelines.simulation.randomness import choose, normal, uniform, zipf_share
+from pipelines.simulation.randomness import choose_name, draw_normal, draw_uniform, zipf_share
+from pipelines.simulation.settings import SimulationSettings
 
 
 def query_name(number: Column | str) -> Column:
     return F.concat(F.lit("q"), F.col(number) if isinstance(number, str) else number)
 
 
-def draw_queries(spark: SparkSession, config: SimulationConfig) -> DataFrame:
-    """One row per query: its expected traffic, what people want with it, and what it is about."""
+def draw_queries(spark: SparkSession, config: SimulationSettings) -> DataFrame:
+    """One row per query: expected traffic, intent and category."""
     number = F.col("id").cast("int")
     return spark.range(config.queries).select(
         number.alias("query_no"),
         query_name(number).alias("query_id"),
         (zipf_share(number, config.queries, config.zipf) * config.pages).alias("weight"),
-        choose(uniform(config.seed, "intent", number), {"browse": 0.7, "look up": 0.3}).alias("intent"),
+        choose_name(draw_uniform(config.seed, "intent", number), {"browse": 0.7, "look up": 0.3}).alias("intent"),
         F.concat(F.lit("c"), (number % 8)).alias("category"),
     )
 
 
-def draw_grades(queries: DataFrame, config: SimulationConfig) -> DataFrame:
+def draw_true_grades(queries: DataFrame, config: SimulationSettings) -> DataFrame:
     """One row per query and document, with the true grade. A document matches two neighbouring queries."""
     number = F.col("query_no") * (config.documents // 2) + F.col("slot")
     shares = {str(grade): share for grade, share in enumerate(config.grade_shares)}
     return (
         queries.withColumn("slot", F.explode(F.sequence(F.lit(0), F.lit(config.documents - 1))))
         .withColumn("doc_id", F.concat(F.lit("d"), number))
-        .withColumn("grade", choose(uniform(config.seed, "grade", "query_id", "doc_id"), shares).cast("int"))
+        .withColumn("grade", choose_name(draw_uniform(config.seed, "grade", "query_id", "doc_id"), shares).cast("int"))
         .select("query_no", "query_id", "doc_id", "grade")
     )
 
 
-def rank_documents(grades: DataFrame, config: SimulationConfig) -> DataFrame:
-    """Every system's order of every query on every day: score = quality·grade + noise, the noise drifting by day."""
-    # Without drift every day is like the first: one list per query is enough.
+def rank_documents(grades: DataFrame, config: SimulationSettings) -> DataFrame:
+    """The ranking of every system, query and day: score = quality·grade + noise, with noise that drifts by day."""
+    # Without drift all days are equal: one list per query is enough.
     daily = F.explode(F.sequence(F.lit(0), F.lit(config.days - 1 if config.drift else 0)))
-    steady = normal(config.seed, "ranker", "system", "query_id", "doc_id")
-    today = normal(config.seed, "ranker of the day", "system", "query_id", "doc_id", "day")
+    steady = draw_normal(config.seed, "ranker", "system", "query_id", "doc_id")
+    today = draw_normal(config.seed, "ranker of the day", "system", "query_id", "doc_id", "day")
     noise = (1.0 - config.drift**2) ** 0.5 * steady + config.drift * today
     place = Window.partitionBy("system", "query_id", "day").orderBy(F.desc("score"), "doc_id")
     systems = F.explode(F.array(*map(F.lit, config.qualities)))

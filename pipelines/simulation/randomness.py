@@ -1,4 +1,4 @@
-"""Randomness that depends on what is drawn, not on where: the same on one core and on a thousand."""
+"""Random numbers by hash of the seed and the row, so that they do not depend on the partitioning."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,20 +10,20 @@ from pyspark.sql import functions as F
 _UNIT = 2.0**-53
 
 
-def uniform(seed: int, what: str, *ids: Column | str) -> Column:
-    """A number in [0, 1) fixed by the seed, the thing drawn and the identity of what it is drawn for."""
-    return F.shiftrightunsigned(F.xxhash64(F.lit(seed), F.lit(what), *ids), 11) * F.lit(_UNIT)
+def draw_uniform(seed: int, purpose: str, *ids: Column | str) -> Column:
+    """A uniform number in [0, 1), determined by the seed, the purpose and the ids of the row."""
+    return F.shiftrightunsigned(F.xxhash64(F.lit(seed), F.lit(purpose), *ids), 11) * F.lit(_UNIT)
 
 
-def normal(seed: int, what: str, *ids: Column | str) -> Column:
+def draw_normal(seed: int, purpose: str, *ids: Column | str) -> Column:
     """A standard normal number (Box and Muller 1958)."""
-    first = uniform(seed, what + ":radius", *ids)
-    second = uniform(seed, what + ":angle", *ids)
+    first = draw_uniform(seed, purpose + ":radius", *ids)
+    second = draw_uniform(seed, purpose + ":angle", *ids)
     return F.sqrt(-2.0 * F.log(1.0 - first)) * F.cos(2.0 * math.pi * second)
 
 
-def zipf(draw: Column, n: int, exponent: float) -> Column:
-    """A number in 0..n−1 whose chance falls as rank^−exponent, by inverting the integral of the density."""
+def draw_zipf(draw: Column, n: int, exponent: float) -> Column:
+    """A number in 0..n−1 with probability ∝ rank^−exponent, by inverting the integral of the density."""
     if abs(exponent - 1.0) < 1e-9:
         place = F.exp(draw * math.log(n + 1.0))
     else:
@@ -33,7 +33,7 @@ def zipf(draw: Column, n: int, exponent: float) -> Column:
 
 
 def zipf_share(rank: Column, n: int, exponent: float) -> Column:
-    """The chance that `zipf` gives to a number in 0..n−1."""
+    """The probability that `draw_zipf` gives to a number in 0..n−1."""
     if abs(exponent - 1.0) < 1e-9:
         return (F.log(rank + 2.0) - F.log(rank + 1.0)) / math.log(n + 1.0)
     power = 1.0 - exponent
@@ -41,15 +41,15 @@ def zipf_share(rank: Column, n: int, exponent: float) -> Column:
     return (F.pow(rank + 2.0, F.lit(power)) - F.pow(rank + 1.0, F.lit(power))) / whole
 
 
-def choose(draw: Column, shares: Mapping[str, float]) -> Column:
-    """A name, each with its share."""
+def choose_name(draw: Column, shares: Mapping[str, float]) -> Column:
+    """One of the names, chosen with their shares as probabilities."""
     names = list(shares)
-    chosen = F.lit(names[-1])
+    choice = F.lit(names[-1])
     for name, upto in reversed(list(zip(names[:-1], accumulate(list(shares.values())[:-1]), strict=True))):
-        chosen = F.when(draw < upto, F.lit(name)).otherwise(chosen)
-    return chosen
+        choice = F.when(draw < upto, F.lit(name)).otherwise(choice)
+    return choice
 
 
-def by_grade(values: Sequence[float], grade: Column | str = "grade") -> Column:
-    """The value that belongs to the grade in a row."""
+def value_by_grade(values: Sequence[float], grade: Column | str = "grade") -> Column:
+    """The value of the row's grade."""
     return F.element_at(F.array(*map(F.lit, values)), F.col(grade) + 1 if isinstance(grade, str) else grade + 1)

@@ -1,4 +1,4 @@
-"""Draw a search log whose truth is known, so that everything made from it can be checked."""
+"""Simulate a search log with known truth, so that everything computed from it can be checked."""
 
 from dataclasses import dataclass
 from functools import reduce
@@ -7,10 +7,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipelines.simulation.behaviour import draw_clicks, draw_events
-from pipelines.simulation.catalogue import draw_grades, draw_queries, query_name, rank_documents
-from pipelines.simulation.config import SimulationConfig
+from pipelines.simulation.catalogue import draw_queries, draw_true_grades, query_name, rank_documents
 from pipelines.simulation.pages import draw_pages
-from pipelines.simulation.randomness import uniform
+from pipelines.simulation.randomness import draw_uniform
+from pipelines.simulation.settings import SimulationSettings
 from schemas.inputs import IMPRESSIONS, INTERACTIONS
 
 SPONSORED_POSITION = 2
@@ -26,7 +26,7 @@ RULE_OF_PERSONA = {
 
 @dataclass(frozen=True)
 class Simulation:
-    """A log (what a shop would have) and its truth (what only a simulator knows)."""
+    """A log, as a shop would have it, and its truth, which only a simulation has."""
 
     impressions: DataFrame
     interactions: DataFrame
@@ -34,15 +34,15 @@ class Simulation:
     queries: DataFrame
     truth_grades: DataFrame  # query_id, doc_id, grade
     truth_propensities: DataFrame  # context, position, propensity
-    truth_dirt: DataFrame  # table, key (serp_id or event_id), doc_id, rule that should find it
+    truth_dirt: DataFrame  # table, key (serp_id or event_id), doc_id, rule that should drop it
 
 
-def simulate(spark: SparkSession, config: SimulationConfig) -> Simulation:
-    """Draw the catalogue, the pages and what was done on them; nothing but the configuration is on the driver."""
+def simulate(spark: SparkSession, config: SimulationSettings) -> Simulation:
+    """Simulate the catalogue, the pages and the events on them; only the settings are on the driver."""
     queries = draw_queries(spark, config)
-    grades = draw_grades(queries, config)
+    grades = draw_true_grades(queries, config)
     ranked = rank_documents(grades, config)
-    shown = draw_clicks(_show(draw_pages(spark, config), ranked, config), config)
+    shown = draw_clicks(_expand_pages(draw_pages(spark, config), ranked, config), config)
     events = draw_events(shown, config)
     return Simulation(
         impressions=shown.select(*IMPRESSIONS.names, "device"),
@@ -52,19 +52,19 @@ def simulate(spark: SparkSession, config: SimulationConfig) -> Simulation:
         ),
         queries=queries.select("query_id", "weight", "intent", "category"),
         truth_grades=grades.select("query_id", "doc_id", "grade"),
-        truth_propensities=_true_propensities(spark, config),
-        truth_dirt=_true_dirt(shown, events),
+        truth_propensities=_list_propensities(spark, config),
+        truth_dirt=_list_dirt(shown, events),
     )
 
 
-def _show(pages: DataFrame, ranked: DataFrame, config: SimulationConfig) -> DataFrame:
-    """Unfold each page into the results that its system put there that day."""
+def _expand_pages(pages: DataFrame, ranked: DataFrame, config: SimulationSettings) -> DataFrame:
+    """Expand each page into the results that its system ranked that day."""
     lists = (
         ranked.where((F.col("rank") <= config.shown) & F.col("system").isin(*config.traffic))
         .groupBy("system", "query_no", F.col("day").alias("list_day"))
         .agg(F.array_sort(F.collect_list(F.struct("rank", "doc_id", "grade"))).alias("results"))
     )
-    paid = uniform(config.seed, "sponsored", "query_id") < config.dirt.sponsored
+    paid = draw_uniform(config.seed, "sponsored", "query_id") < config.dirt.sponsored
     return (
         pages.withColumn("list_day", F.col("day") if config.drift else F.lit(0))
         .join(lists, on=["system", "query_no", "list_day"], how="inner")
@@ -81,7 +81,7 @@ def _show(pages: DataFrame, ranked: DataFrame, config: SimulationConfig) -> Data
     )
 
 
-def _true_propensities(spark: SparkSession, config: SimulationConfig) -> DataFrame:
+def _list_propensities(spark: SparkSession, config: SimulationSettings) -> DataFrame:
     curves = [
         spark.range(1, config.shown + 1).select(
             F.lit(f"device={device}").alias("context"),
@@ -93,9 +93,9 @@ def _true_propensities(spark: SparkSession, config: SimulationConfig) -> DataFra
     return reduce(DataFrame.unionByName, curves)
 
 
-def _true_dirt(shown: DataFrame, events: DataFrame) -> DataFrame:
+def _list_dirt(shown: DataFrame, events: DataFrame) -> DataFrame:
     rule = F.create_map(*[F.lit(part) for pair in RULE_OF_PERSONA.items() for part in pair])[F.col("persona")]
-    # One who hammers a product is harmless on the other results of the page.
+    # A user who hammers a product is harmless on the other results of the page.
     harmless = (F.col("persona") == "hammer") & ~F.col("clicked")
     pages = shown.select(
         F.lit("impressions").alias("table"),

@@ -1,0 +1,91 @@
+"""What a run is about to compute, known before Spark starts: its inputs on local disks, its key, committed work."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.config.model import Config
+from pipelines.inputs.listing import FileListing, list_locally
+from pipelines.warehouse.run_key import build_run_key
+from pipelines.warehouse.runs import Manifest, find_labels_run, list_committed
+from pipelines.warehouse.storage import Storage
+from schemas.errors import ConfigurationError
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A committed run, and whether it was committed by an earlier call."""
+
+    manifest: Manifest
+    reused: bool
+
+
+@dataclass(frozen=True)
+class Work:
+    """A computation: its configuration, the settings that its key depends on, and the run whose labels it uses."""
+
+    config: Config
+    settings: Mapping[str, Any]
+    labels_run: str | None = None
+
+    def build_key(self, date: dt.date, digests: Mapping[str, str]) -> str:
+        """Return the key of a run on inputs with these digests."""
+        inputs = digests if self.labels_run is None else {**digests, "labels": self.labels_run}
+        return build_run_key(date, self.settings, inputs)
+
+    def find_committed(self, date: dt.date, key: str) -> Outcome | None:
+        """Find a committed run of the same date, configuration, inputs and code."""
+        for manifest in list_committed(Storage(self.config.warehouse), date=date.isoformat()):
+            if manifest.key == key:
+                logger.debug("run %s has the same key %s", manifest.run, key)
+                return Outcome(manifest, reused=True)
+        return None
+
+
+def define_evaluation(config: Config) -> Work:
+    """Define what `evaluate` computes."""
+    labels_run = None if config.labels_of is None else find_labels_run(Storage(config.warehouse), config.labels_of)
+    return Work(config, config.dump_settings(), labels_run)
+
+
+def define_labelling(config: Config) -> Work:
+    """Define what `label` computes."""
+    if config.inputs.impressions is None:
+        hint = "set inputs.impressions and inputs.interactions"
+        raise ConfigurationError("there is no log to build labels from", where="inputs", hint=hint)
+    log = config.select_log()
+    return Work(log, {"labels alone": log.dump_settings()})
+
+
+@dataclass(frozen=True)
+class LocalInputs:
+    """The files of a run whose inputs are all on local disks, and the committed run of the same work, if any."""
+
+    listings: Mapping[str, FileListing]
+    committed: Outcome | None
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files."""
+        return sum(listing.bytes for listing in self.listings.values())
+
+
+def look_ahead(work: Work, date: dt.date) -> LocalInputs | None:
+    """List the inputs without Spark, and look for committed work; None where Spark is needed to list them."""
+    spark = work.config.spark
+    if not (spark.master or "local").startswith("local") or "spark.hadoop.fs.defaultFS" in spark.settings:
+        return None
+    listings: dict[str, FileListing] = {}
+    for name, source in work.config.sources().items():
+        listing = None if source.table is not None else list_locally(name, source, date)
+        if listing is None:
+            return None
+        listings[name] = listing
+    key = work.build_key(date, {name: listing.digest for name, listing in listings.items()})
+    return LocalInputs(listings, work.find_committed(date, key))

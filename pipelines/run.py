@@ -1,0 +1,131 @@
+"""The skeleton of a run, shared by `evaluate` and `label`.
+
+Read the inputs, derive the key, open an attempt, validate and check the inputs; then, after the steps of the run
+itself, check the results and commit.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from pipelines.config.model import Config
+from pipelines.inputs.listing import FileListing
+from pipelines.inputs.read import InputTable, read_input
+from pipelines.inputs.validate import ValidatedInputs, describe_input, validate_inputs
+from pipelines.plan import Outcome, Work
+from pipelines.quality.inspect import Inspection
+from pipelines.stages import Stages
+from pipelines.warehouse.attempt import Attempt
+from pipelines.warehouse.code_version import hash_code
+from pipelines.warehouse.run_key import hash_json
+from pipelines.warehouse.storage import Storage
+from schemas.spark_errors import raise_input_errors
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """The inputs of a run and the key that identifies its work; nothing is written yet."""
+
+    spark: SparkSession
+    config: Config
+    date: dt.date
+    inputs: Mapping[str, InputTable]
+    key: str
+    stages: Stages = field(default_factory=Stages)
+
+    @property
+    def storage(self) -> Storage:
+        return Storage(self.config.warehouse)
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """A run that is being computed: its attempt, its validated inputs, and the quality checks so far."""
+
+    plan: RunPlan
+    attempt: Attempt
+    inspection: Inspection
+    inputs: ValidatedInputs
+    facts: Mapping[str, Any]  # of the manifest; the seconds of the stages are added as they end
+
+    def stage(self, name: str) -> AbstractContextManager[None]:
+        """Time and log one stage."""
+        return self.plan.stages.stage(name)
+
+    def check_inputs(self) -> None:
+        """Run the quality checks of the inputs; a failed one refuses the run."""
+        with self.stage("inspect"):
+            self.inspection.check_inputs(self.plan.inputs, self.inputs)
+            self.inspection.refuse_if_failed(self.attempt, self.plan.spark, self.facts)
+
+    def commit(self, **facts: Any) -> Outcome:
+        """Run the quality checks of the results, then commit; a failed check refuses the run."""
+        with self.stage("inspect results"):
+            self.inspection.check_outputs(self.attempt.read_tables(self.plan.spark))
+            self.inspection.refuse_if_failed(self.attempt, self.plan.spark, self.facts)
+            checks = self.inspection.publish_results(self.attempt, self.plan.spark)
+        return Outcome(self.attempt.commit(**self.facts, **facts, checks=checks), reused=False)
+
+
+def plan_run(
+    spark: SparkSession, work: Work, date: dt.date, listings: Mapping[str, FileListing] | None = None
+) -> RunPlan:
+    """Read the inputs and derive the key of the run; `listings` has the files that have been listed already."""
+    stages = Stages()
+    with stages.stage("read"):
+        inputs = _read_inputs(spark, work.config, date, listings or {})
+        key = work.build_key(date, {name: table.digest for name, table in inputs.items()})
+    return RunPlan(spark=spark, config=work.config, date=date, inputs=inputs, key=key, stages=stages)
+
+
+@contextmanager
+def open_run(plan: RunPlan, doing: str) -> Iterator[OpenRun]:
+    """Open an attempt and validate the inputs; leaving without a commit removes what was written."""
+    with Attempt(plan.storage, plan.date, plan.key) as attempt, raise_input_errors(doing):
+        plan.stages.tables = attempt.tables
+        with plan.stages.stage("check"):
+            inspection, inputs = _validate(plan.config, plan.date, plan.inputs)
+        facts = _describe_run(plan, inputs)
+        yield OpenRun(plan=plan, attempt=attempt, inspection=inspection, inputs=inputs, facts=facts)
+
+
+def inspect_inputs(spark: SparkSession, config: Config, date: dt.date) -> Inspection:
+    """Validate and check the inputs of `date` only; nothing is written."""
+    with raise_input_errors("while checking"):
+        tables = _read_inputs(spark, config, date, {})
+        inspection, inputs = _validate(config, date, tables)
+        inspection.check_inputs(tables, inputs)
+    return inspection
+
+
+def _read_inputs(
+    spark: SparkSession, config: Config, date: dt.date, listings: Mapping[str, FileListing]
+) -> dict[str, InputTable]:
+    return {
+        name: read_input(spark, name, source, date, listings.get(name)) for name, source in config.sources().items()
+    }
+
+
+def _validate(config: Config, date: dt.date, tables: Mapping[str, InputTable]) -> tuple[Inspection, ValidatedInputs]:
+    """Validate the inputs; the figures for the quality checks are collected in the same pass."""
+    inspection = Inspection.start(config, Storage(config.warehouse), date)
+    return inspection, validate_inputs(tables, config, inspection.request_counts)
+
+
+def _describe_run(plan: RunPlan, inputs: ValidatedInputs) -> dict[str, Any]:
+    """Return what the manifest of a committed or refused run records about its origin."""
+    return {
+        "seconds": plan.stages.seconds,
+        "config": plan.config.dump_redacted(),
+        "config_hash": hash_json(plan.config.dump_settings())[:12],
+        "code": hash_code(),
+        "spark": plan.spark.version,
+        "inputs": {name: describe_input(table, inputs.counts[name]) for name, table in plan.inputs.items()},
+        "systems": inputs.systems,
+    }
