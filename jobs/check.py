@@ -13,44 +13,44 @@ import json
 
 import click
 
-from jobs.options import Date, configured, debug
+from jobs.support.options import Date, config_options, debug_option
 
 
 @click.command("check")
-@configured
+@config_options
 @click.option("--date", required=True, type=Date(), help="The date whose data to check, e.g. 2026-11-01.")
-@click.option("--docs", metavar="FOLDER", help="Write the result as Data Docs of Great Expectations to this folder.")
+@click.option("--docs", metavar="FOLDER", help="Write the results as Data Docs of Great Expectations to this folder.")
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", help="What to print at the end.")
-@debug
+@debug_option
 def command(config: str, overrides: tuple[str, ...], date: dt.date, docs: str | None, output: str) -> None:
-    """Check the inputs of a date, for a sensor that stands before the job; nothing is published.
+    """Check the inputs of a date without publishing anything, e.g. in a sensor before the job.
 
-    Finishes with 0 where an evaluation would go on, with 4 where it would refuse the data.
+    Exits with 0 if an evaluation would continue, with 4 if it would refuse the data.
 
     \b
     assay check --config conf/demo.yaml --date 2026-11-01
     """
-    from pipelines.configure import load
+    from pipelines.config.load import load_config
 
-    loaded = load(config, overrides)  # before anything that starts a JVM
-    from jobs.session import session
-    from pipelines.evaluate import look
-    from pipelines.quality.results import lines, refusal
-    from pipelines.storage import Storage
+    loaded = load_config(config, overrides)  # before anything that starts a JVM
+    from jobs.support.session import open_session
+    from pipelines.quality.results import build_refusal, format_results
+    from pipelines.run import inspect_inputs
+    from pipelines.warehouse.storage import Storage
 
-    with session(loaded.config.spark, f"assay check {date}") as spark:
-        inspection = look(spark, loaded.config, date)
+    with open_session(loaded.config.spark, f"assay check {date}") as spark:
+        inspection = inspect_inputs(spark, loaded.config, date)
     if docs is not None:
-        for name, content in inspection.pages(f"{date}, checked alone"):
+        for name, content in inspection.render_pages(f"{date}, checks only"):
             Storage(docs).put(name, content)
-    found = inspection.facts()
-    error = refusal(inspection.results, f"the data of {date}")
+    summary = inspection.summarise()
+    error = build_refusal(inspection.results, f"the data of {date}")
     if output == "json":
-        click.echo(json.dumps(found, default=str))
+        click.echo(json.dumps(summary, default=str))
     elif error is None:
-        click.echo("\n".join(lines(found)))
+        click.echo("\n".join(format_results(summary)))
     if error is not None:
-        raise error  # which tells the same lines
+        raise error  # its details are the same lines
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The command line. Each command is a module of its own, imported when it is called."""
+"""The command line: `assay COMMAND`. Each command is a module, imported when it is called."""
 
 from __future__ import annotations
 
@@ -12,26 +12,28 @@ import click
 COMMANDS = {
     "evaluate": ("jobs.evaluate", "Score systems against labels and publish the result."),
     "check": ("jobs.check", "Check the data of a date without evaluating it."),
-    "label": ("jobs.label", "Make labels from a log and publish them alone."),
-    "explain": ("jobs.explain", "Tell how a list earned its metrics, or why a document has its grade."),
-    "propensity": ("jobs.propensity", "Draw how the chance of being looked at falls with the position."),
-    "simulate": ("jobs.simulate", "Draw a search log whose truth is known."),
+    "label": ("jobs.label", "Build labels from a log and publish them without evaluating anything."),
+    "explain": ("jobs.explain", "Explain how a list got its metrics, or why a document has its grade."),
+    "propensity": ("jobs.propensity", "Plot the probability that a position is examined, relative to position 1."),
+    "simulate": ("jobs.simulate", "Simulate a search log, and write the truth beside it."),
+    "judge": ("jobs.judge", "Draw queries whose results people should judge, or compare two judges."),
     "compare": ("jobs.compare", "Compare two published runs by query."),
-    "power": ("jobs.power", "Say how many queries a difference needs to be seen."),
-    "report": ("jobs.report", "Write the HTML report of a run, or of two against each other."),
-    "trend": ("jobs.trend", "Draw a metric over the committed runs."),
-    "track": ("jobs.track", "Tell MLflow of published runs, or of those that wait."),
+    "power": ("jobs.power", "Compute how many queries are needed to detect a difference."),
+    "report": ("jobs.report", "Write the HTML report of a run, or of a comparison of two."),
+    "trend": ("jobs.trend", "Plot a metric over the committed runs."),
+    "track": ("jobs.track", "Log published runs to MLflow, or send the pending ones."),
     "runs": ("jobs.runs", "List the committed runs, newest first."),
     "tables": ("jobs.tables", "Print views of the published tables for Spark SQL or DuckDB."),
-    "vacuum": ("jobs.vacuum", "Remove runs that have been replaced."),
-    "config": ("jobs.config", "Print the resolved configuration and where each value came from."),
+    "vacuum": ("jobs.vacuum", "Remove runs that newer ones replace."),
+    "fsck": ("jobs.fsck", "Check manifests against the files, sizes and schemas of their tables."),
+    "config": ("jobs.config", "Print the resolved configuration and the origin of each value."),
     "metrics": ("jobs.metrics", "List the metrics, or explain one."),
-    "doctor": ("jobs.doctor", "Check what Assay needs on this machine, and say how to mend it."),
+    "doctor": ("jobs.doctor", "Check this machine for what Assay needs, and how to fix it."),
 }
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by name and imports only the one that is called."""
+    """A click group that imports only the command that is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -59,7 +61,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="assay")
 def assay() -> None:
-    """Measure how good a search ranking is, from judgments or from behaviour.
+    """Evaluate search rankings, from judgments or from behaviour logs.
 
     \b
     assay evaluate --config conf/demo.yaml --date 2026-11-01
@@ -68,50 +70,65 @@ def assay() -> None:
 
 
 def main() -> None:
-    """The console command."""
+    """Run the console command."""
     sys.exit(invoke(assay))
 
 
 def invoke(command: click.Command, arguments: list[str] | None = None) -> int:
-    """Run a command and answer its exit code; what a person can mend is said in one framed message."""
-    from jobs.logs import configure
-    from schemas.errors import AssayError
+    """Run a command and return its exit code; errors that users can fix are printed in one framed message."""
+    from jobs.support.logs import configure_logging
+    from jobs.support.signals import catch_signals, received_signal
+    from jobs.support.terminal import guard_streams
 
     arguments = sys.argv[1:] if arguments is None else arguments
-    debug = "--debug" in arguments
-    configure(arguments, debug=debug)
-    try:
-        outcome: Any = command.main(args=arguments, prog_name=command.name, standalone_mode=False)
-        return int(outcome or 0)
-    except click.exceptions.Abort:
-        click.echo("stopped; nothing was published", err=True)
+    with guard_streams(), catch_signals():
+        configure_logging(arguments, debug="--debug" in arguments)
+        try:
+            outcome: Any = command.main(args=arguments, prog_name=command.name, standalone_mode=False)
+            return int(outcome or 0)
+        except BaseException as error:
+            number = received_signal()
+            if number is None:
+                return _report(error, debug="--debug" in arguments)
+            click.echo("interrupted; a run that was not committed yet is removed", err=True)
+            return 128 + number
+
+
+def _report(error: BaseException, *, debug: bool) -> int:
+    """Print an error and return its exit code."""
+    from schemas.errors import AssayError
+
+    if isinstance(error, SystemExit):
+        raise error
+    if isinstance(error, click.exceptions.Abort | KeyboardInterrupt):
+        click.echo("aborted", err=True)
         return 130
-    except click.ClickException as error:
+    if isinstance(error, click.ClickException):
         error.show()
         return 2
-    except AssayError as error:
-        if debug:
-            logging.getLogger(__name__).exception("what led to it")
+    if debug:
+        logging.getLogger(__name__).error("the cause", exc_info=error)
+    if isinstance(error, Exception) and not isinstance(error, AssayError):
+        from schemas.spark_errors import find_cause
+
+        error = find_cause(error) or error
+    if isinstance(error, AssayError):
         for line in error.details:
             click.echo(line, err=True)
-        _frame(error)
+        _print_framed(error)
         return error.exit_code
-    except KeyboardInterrupt:
-        click.echo("stopped; nothing was published", err=True)
-        return 130
-    except Exception as error:
-        if debug:
-            raise
-        _frame(AssayError(f"unexpected: {type(error).__name__}: {str(error)[:2000]}", hint="--debug shows the trace"))
-        return 1
+    text = f"unexpected: {type(error).__name__}: {str(error)[:2000]}"
+    _print_framed(AssayError(text, hint="" if debug else "--debug shows the stack trace"))
+    return 1
 
 
-def _frame(error: Exception) -> None:
-    from rich.console import Console
+def _print_framed(error: Exception) -> None:
     from rich.panel import Panel
     from rich.text import Text
 
-    console = Console(stderr=True)
+    from jobs.support.terminal import open_console
+
+    console = open_console(stderr=True)
     name = type(error).__name__.removesuffix("Error") or "Error"
     if console.is_terminal:
         console.print(Panel(Text(str(error).strip()), title=name, border_style="red"))

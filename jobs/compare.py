@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jobs.options import debug, output, warehouse
+from jobs.support.options import debug_option, output_option, warehouse_option
 
 if TYPE_CHECKING:
-    from pipelines.compare_runs import RunComparison
-    from pipelines.runs import Manifest
+    from pipelines.comparison.two_runs import RunComparison
+    from pipelines.warehouse.runs import Manifest
 
 
 @click.command("compare")
-@warehouse
+@warehouse_option
 @click.argument("before")
 @click.argument("after")
 @click.option("--system", help="The system in both runs; needed where a run has several.")
 @click.option("--before-system", help="The system in the first run, where it differs.")
-@output
+@output_option
 @click.option("--master", default="local[*]", show_default=True, help="Where Spark runs.")
-@debug
+@debug_option
 def command(
     warehouse: str,
     before: str,
@@ -38,58 +38,74 @@ def command(
     \b
     assay compare 2026-11-01 2026-11-02 --system neural --warehouse build/demo/warehouse
     """
-    from pipelines.comparable import incomparable
-    from pipelines.runs import find_run
-    from pipelines.storage import Storage
+    from jobs.support.session import open_session
+    from pipelines.comparison.comparable import find_differences
+    from pipelines.comparison.two_runs import compare_runs
+    from pipelines.config.spark import SparkSettings
+    from pipelines.warehouse.runs import find_run
+    from pipelines.warehouse.storage import Storage
 
     storage = Storage(warehouse)
     runs = (find_run(storage, before, having="query_metrics"), find_run(storage, after, having="query_metrics"))
-    systems = (_system(runs[0], before_system or system), _system(runs[1], system))
-    from jobs.session import session
-    from pipelines.compare_runs import compare_runs
-    from pipelines.config import Spark
-
-    with session(Spark(master=master), "assay compare") as spark:
-        found = compare_runs(spark, warehouse, runs, systems)
+    systems = (choose_system(runs[0], before_system or system), choose_system(runs[1], system))
+    with open_session(SparkSettings(master=master), "assay compare") as spark:
+        result = compare_runs(spark, warehouse, runs, systems)
+    require_paired_queries(result, runs)
     if output == "json":
-        told = {"runs": [m.run for m in runs], "systems": systems, "differ": incomparable(*runs)}
-        click.echo(json.dumps(told | asdict(found), default=str))
+        about = {"runs": [run.run for run in runs], "systems": systems, "differ": find_differences(*runs)}
+        parts = [asdict(part) for part in result.parts]
+        click.echo(json.dumps(about | {"comparisons": result.comparisons, "parts": parts}, default=str))
     else:
-        show(found, runs, systems)
+        show_two_runs(result, runs, systems)
 
 
-def show(found: RunComparison, runs: tuple[Manifest, Manifest], systems: tuple[str, str]) -> None:
-    """The paired differences, then how much of each difference is the mix of queries."""
-    import sys
+def require_paired_queries(result: RunComparison, runs: tuple[Manifest, Manifest]) -> None:
+    """Raise if no query counts in both runs: a table without numbers would not say why."""
+    from schemas.errors import InputError
 
-    from rich.console import Console
+    overall = [row for row in result.comparisons if row["segment"] == "all"]
+    if any(row["queries"] for row in overall):
+        return
+    unjudged = max((row["unjudged"] or 0 for row in overall), default=0)
+    why = f"{unjudged:,} queries have too little judged" if unjudged else "they have no query in common"
+    names = f"{runs[0].run} and {runs[1].run}"
+    hint = "compare runs on the same queries and similar labels"
+    raise InputError(f"nothing can be compared: no query counts in both runs, {why}", where=names, hint=hint)
 
-    from jobs.conclusions import show_comparisons
-    from pipelines.comparable import incomparable
 
-    console = Console(width=None if sys.stdout.isatty() else 120)
+def show_two_runs(result: RunComparison, runs: tuple[Manifest, Manifest], systems: tuple[str, str]) -> None:
+    """Print the paired differences, then how much of each difference comes from the mix of queries."""
+
+    from jobs.support.conclusions import show_comparisons
+    from jobs.support.terminal import open_console, print_line
+    from pipelines.comparison.answers import read_confidence
+    from pipelines.comparison.comparable import find_differences
+    from pipelines.comparison.headline import read_shown_metrics
+
+    console = open_console(wide=True)
     for name, run, system in zip(("before", "after"), runs, systems, strict=True):
         console.print(f"{name}: {system} in run {run.run} of {run.dt}", highlight=False, markup=False)
-    for reason in incomparable(*runs):
-        console.print(f"! the runs differ: {reason}", highlight=False, soft_wrap=True, markup=False)
-    overall = [row for row in found.comparisons if row["segment"] == "all"]
-    show_comparisons(console, overall, runs[1].config["metrics"])
-    for part in found.parts:
+    for reason in find_differences(*runs):
+        print_line(console, f"! the runs differ: {reason}")
+    overall = [row for row in result.comparisons if row["segment"] == "all"]
+    show_comparisons(console, overall, read_shown_metrics(runs[1]), read_confidence(runs[1]))
+    for part in result.parts:
         s = part.split
         line = (
             f"{part.metric}, {part.form}: {s.delta:+.4f} = {s.within:+.4f} within + {s.mix:+.4f} mix of {part.segment}"
         )
         if s.reversal:
             line += f"; a reversal: every {part.segment} went the other way than the whole"
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
+        print_line(console, line)
 
 
-def _system(run: Manifest, wanted: str | None) -> str:
+def choose_system(run: Manifest, name: str | None) -> str:
+    """The named system of a run, or the only one."""
     from schemas.errors import ConfigurationError, did_you_mean
 
-    if wanted is None and len(run.systems) == 1:
+    if name is None and len(run.systems) == 1:
         return run.systems[0]
-    if wanted not in run.systems:
-        what = f"run {run.run} has several systems" if wanted is None else f"run {run.run} has no system {wanted!r}"
-        raise ConfigurationError(what, where="--system", hint=did_you_mean(wanted or "", run.systems))
-    return wanted
+    if name not in run.systems:
+        problem = f"run {run.run} has several systems" if name is None else f"run {run.run} has no system {name!r}"
+        raise ConfigurationError(problem, where="--system", hint=did_you_mean(name or "", run.systems))
+    return name

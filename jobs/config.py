@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import click
 
-from jobs.options import configured, debug, output
+from jobs.support.options import config_options, debug_option, output_option
 
 
 @click.command("config")
-@configured
-@output
-@debug
+@config_options
+@output_option
+@debug_option
 def command(config: str, overrides: tuple[str, ...], output: str) -> None:
-    """Print the resolved configuration and where each value came from.
+    """Print the resolved configuration and the origin of each value.
 
     \b
     assay config --config conf/demo.yaml --set spark.master=local[2]
     """
     import json
 
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    from pipelines.configure import leaves, load
+    from jobs.support.terminal import open_console
+    from pipelines.config.load import flatten, load_config
 
-    loaded = load(config, overrides)
-    values = loaded.config.published()
+    loaded = load_config(config, overrides)
+    values = loaded.config.dump_redacted()
     if output == "json":
         click.echo(json.dumps(values, indent=2, ensure_ascii=False))
         return
     table = Table("key", "value", "from")
-    for key, value in leaves(values):
+    for key, value in flatten(values):
         table.add_row(escape(key), escape(json.dumps(value, ensure_ascii=False)), escape(loaded.origin(key)))
-    Console().print(table)
+    open_console().print(table)

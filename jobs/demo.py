@@ -1,8 +1,8 @@
-"""The demo: draw a week of search logs, evaluate systems by them, and hold the answer against the truth.
+"""The demo: simulate a week of search logs, evaluate systems with them, and compare the result with the truth.
 
     python -m jobs.demo build/demo
 
-Everything is done in one process, so that Java starts once.
+Everything runs in one process, so that Java starts once.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import click
 import pandas as pd
 
 from jobs.cli import assay, invoke
-from jobs.session import session
-from jobs.truth import Beside, beside_truth
-from pipelines.configure import load
-from pipelines.runs import find_run
-from pipelines.simulate import simulate
-from pipelines.simulation.config import SimulationConfig
-from pipelines.storage import Storage
+from jobs.support.session import open_session
+from jobs.support.truth import TruthComparison, compare_with_truth
+from pipelines.config.load import load_config
+from pipelines.simulation.settings import SimulationSettings
+from pipelines.simulation.simulate import simulate
+from pipelines.warehouse.runs import find_run
+from pipelines.warehouse.storage import Storage
 
 CONFIG, DATE = "conf/demo.yaml", "2026-11-01"
-# One system serves most of the traffic, one a little, and two were never shown: one is better, one is worse.
-LOG = SimulationConfig(
+# One system serves most of the traffic, one a little, and two serve none: one better, one worse.
+LOG = SimulationSettings(
     seed=1,
     pages=30_000,
     queries=200,
@@ -36,61 +36,70 @@ LOG = SimulationConfig(
 TABLES = ("impressions", "interactions", "rankings", "queries", "truth_grades")
 
 
-def main(folder: Path) -> int:
-    """Draw, evaluate, compare with the truth; the exit code is that of the evaluation."""
-    click.echo(f"Drawing a week of logs: {LOG.pages:,} pages of results for {LOG.queries:,} queries …")
-    draw(folder / "logs")
-    click.echo("Making labels from them and evaluating four systems: assay evaluate")
+def run_demo(folder: Path) -> int:
+    """Simulate, evaluate, compare with the truth; returns the exit code of the evaluation."""
+    click.echo(f"Simulating a week of logs: {LOG.pages:,} results pages for {LOG.queries:,} queries …")
+    write_logs(folder / "logs")
+    click.echo("Building labels from them and evaluating four systems: assay evaluate")
     code = invoke(assay, ["evaluate", "--config", CONFIG, "--date", DATE])
     if code == 0:
-        show(compare(folder / "logs"))
+        show_truth(compare_demo(folder / "logs"))
     return code
 
 
-def draw(folder: Path) -> None:
-    """Write the log, and beside it the truth that only a simulator knows."""
-    with session(load(CONFIG).config.spark, "assay demo") as spark:
+def write_logs(folder: Path) -> None:
+    """Write the simulated log, and its truth beside it."""
+    with open_session(load_config(CONFIG).config.spark, "assay demo") as spark:
         log = simulate(spark, LOG)
         for name in TABLES:
             getattr(log, name).write.mode("overwrite").parquet(str(folder / name))
 
 
-def compare(folder: Path) -> Beside:
-    """What the newest run of the demo says, beside the truth."""
-    storage = Storage(load(CONFIG).config.warehouse)
+def compare_demo(folder: Path) -> TruthComparison:
+    """The result of the newest demo run beside the truth."""
+    storage = Storage(load_config(CONFIG).config.warehouse)
     tables = find_run(storage, DATE).tables
     labels, comparisons = (
         storage.dataset(tables[name].path).to_table().to_pandas() for name in ("labels", "comparisons")
     )
     rankings, truth = (pd.read_parquet(folder / name) for name in ("rankings", "truth_grades"))
-    return beside_truth(rankings, truth, labels, comparisons)
+    return compare_with_truth(rankings, truth, labels, comparisons)
 
 
-def show(found: Beside) -> None:
-    """The table, and what it says."""
-    from rich.console import Console
+def show_truth(comparison: TruthComparison) -> None:
+    """Print the comparison with the truth as a table and in words."""
+    from rich.markup import escape
     from rich.table import Table
 
+    from jobs.support.terminal import open_console
+
     baseline = "bm25"
-    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+    console = open_console(wide=True)
     table = Table(title=f"NDCG@10 against {baseline}", title_justify="left")
     table.add_column("system")
-    for name in ("true", "Assay", "click rates"):
+    for name in ("true", "Assay", "95 % CI", "contains the truth", "queries", "click rates"):
         table.add_column(name, justify="right")
-    for system, row in found.gaps.iterrows():
-        table.add_row(str(system), *[f"{row[name]:+.3f}" for name in ("true", "assay", "clicks")])
-    console.print("The truth, which only a simulator knows, beside what Assay and plain click rates say:")
+    for system, row in comparison.gaps.iterrows():
+        interval = f"[{row['low']:+.3f}, {row['high']:+.3f}]"
+        covers = "yes" if comparison.covers[str(system)] else "no"
+        gaps = {name: f"{row[name]:+.3f}" for name in ("true", "assay", "clicks")}
+        queries = f"{row['queries']:,.0f} of {comparison.queries:,}"
+        table.add_row(str(system), gaps["true"], gaps["assay"], escape(interval), covers, queries, gaps["clicks"])
+    console.print(
+        "True differences, which only a simulation has, and those estimated by Assay and by plain click rates:"
+    )
     console.print(table)
-    best = {name: found.best(name, baseline) for name in ("true", "assay", "clicks")}
-    off, followed = found.errors, found.correlations
+    best = {name: comparison.best(name, baseline) for name in ("true", "assay", "clicks")}
+    errors, correlations = comparison.errors, comparison.correlations
     for line in (
+        f"{comparison.covers.sum()} of {len(comparison.covers)} intervals contain the true difference.",
         f"The best system is {best['true']}. Assay names {best['assay']}, click rates name {best['clicks']}.",
-        f"Assay is off by {off['assay']:.3f} on average, click rates by {off['clicks']:.3f}.",
-        f"Rank correlation with the true grade over {found.pairs:,} judged pairs: {followed['labels']:.3f} for Assay's "
-        f"labels, {followed['clicks']:.3f} for click rates.",
+        f"Assay is off by {errors['assay']:.3f} on average, click rates by {errors['clicks']:.3f}.",
+        f"Rank correlation with the true grade over {comparison.pairs:,} judged pairs: "
+        f"{correlations['labels']:.3f} for Assay's labels, {correlations['clicks']:.3f} for click rates.",
     ):
         console.print(line, soft_wrap=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(run_demo(Path(sys.argv[1])))

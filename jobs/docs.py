@@ -3,14 +3,14 @@
 import sys
 from pathlib import Path
 
-from pipelines.reference import PAGES
+from jobs.support.reference import PAGES
 
 
-def write(folder: Path) -> None:
-    """Render every page into `folder`."""
-    for name, page in PAGES.items():
-        (folder / name).write_text(page(), encoding="utf-8")
+def write_pages(folder: Path) -> None:
+    """Render every generated page into `folder`."""
+    for name, render in PAGES.items():
+        (folder / name).write_text(render(), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    write_pages(Path(sys.argv[1]))

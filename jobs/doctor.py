@@ -9,47 +9,53 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from jobs.options import debug, output
+from jobs.support.options import debug_option, output_option
 
 if TYPE_CHECKING:
-    from pipelines.config import Config
+    from pipelines.config.model import Config
 
-# Oldest version that works, and the first that is not known to.
+# The oldest supported version, and the first unsupported one, as in pyproject.toml.
 PACKAGES = {
-    "pyspark": ("4.0", "4.4"),
+    "pyspark": ("4.1", "4.2"),
     "pandas": ("2.2", "3"),
     "pyarrow": ("18", "26"),
     "numpy": ("2", None),
-    "mlflow": ("3.13", None),
-    "pydantic": ("2.10", "3"),
+    "mlflow": ("3.17", None),
+    "pydantic": ("2.10", None),
 }
 JAVA = 17
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What one check found, and what to do about it."""
+class Diagnosis:
+    """The result of one check, and how to fix a failure."""
 
     check: str
     good: bool
-    found: str
-    mend: str = ""
+    detail: str
+    fix: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the fields under their published names."""
+        return {"check": self.check, "good": self.good, "found": self.detail, "mend": self.fix}
 
 
 @click.command("doctor")
-@click.option("--config", "config", metavar="FILE", help="Also check its warehouse, its MLflow and its Spark settings.")
-@click.option("--warehouse", metavar="PLACE", help="Also check that runs can be published there.")
-@click.option("--no-spark", is_flag=True, help="Do not start Spark, which takes seconds.")
-@output
-@debug
+@click.option(
+    "--config", "config", metavar="FILE", help="Also check its warehouse, tracking backend and Spark settings."
+)
+@click.option("--warehouse", metavar="PLACE", help="Also check that it is writable.")
+@click.option("--no-spark", is_flag=True, help="Do not start Spark, which takes some seconds.")
+@output_option
+@debug_option
 def command(config: str | None, warehouse: str | None, no_spark: bool, output: str) -> None:
-    """Check what Assay needs on this machine, and say how to mend what is missing.
+    """Check this machine for what Assay needs, and print how to fix what is missing.
 
     \b
     assay doctor
@@ -59,128 +65,133 @@ def command(config: str | None, warehouse: str | None, no_spark: bool, output: s
 
     from schemas.errors import AssayError
 
-    findings = []
-    for finding in examine(config, warehouse, spark=not no_spark):
-        findings.append(finding)
+    diagnoses = []
+    for diagnosis in run_diagnostics(config, warehouse, spark=not no_spark):
+        diagnoses.append(diagnosis)
         if output == "table":
-            click.secho(f"{'✓' if finding.good else '✗'} ", fg="green" if finding.good else "red", nl=False)
-            click.echo(f"{finding.check}: {finding.found}" + (f"\n    {finding.mend}" if finding.mend else ""))
+            click.secho(f"{'✓' if diagnosis.good else '✗'} ", fg="green" if diagnosis.good else "red", nl=False)
+            click.echo(f"{diagnosis.check}: {diagnosis.detail}" + (f"\n    {diagnosis.fix}" if diagnosis.fix else ""))
     if output == "json":
-        click.echo(json.dumps([asdict(finding) for finding in findings]))
-    bad = [finding.check for finding in findings if not finding.good]
-    if bad:
+        click.echo(json.dumps([diagnosis.to_json() for diagnosis in diagnoses]))
+    failed = [diagnosis.check for diagnosis in diagnoses if not diagnosis.good]
+    if failed:
         raise AssayError(
-            f"{len(bad)} of {len(findings)} checks failed: {', '.join(bad)}", hint="mend them as said above"
+            f"{len(failed)} of {len(diagnoses)} checks failed: {', '.join(failed)}", hint="fix them as printed above"
         )
 
 
-def examine(config: str | None, warehouse: str | None, *, spark: bool) -> Iterator[Finding]:
-    """Every check that applies, one after the other, as it is done."""
-    yield python()
-    yield from packages()
-    found_java = java()
-    yield found_java
+def run_diagnostics(config: str | None, warehouse: str | None, *, spark: bool) -> Iterator[Diagnosis]:
+    """Yield the result of each check that applies."""
+    yield check_python()
+    yield from check_packages()
+    java = check_java()
+    yield java
     loaded = None
     if config is not None:
-        loaded, finding = _configuration(config)
-        yield finding
+        loaded, diagnosis = _check_configuration(config)
+        yield diagnosis
     place = warehouse or (loaded.warehouse if loaded else None)
     if place is not None:
-        yield _guarded("warehouse", lambda: _writable(place), "check the path and that you may write there")
+        yield _diagnose("warehouse", lambda: _check_warehouse(place), "check the path and the permission to write")
     if loaded is not None and loaded.tracking.enabled:
-        yield _guarded("MLflow", lambda: _mlflow(loaded), "start the server, or see tracking.uri in the configuration")
-    if spark and found_java.good:
-        mend = "set PYSPARK_PYTHON to a Python with these packages; --debug shows the trace"
-        yield _guarded("Spark", lambda: _spark(loaded), mend)
+        yield _diagnose("MLflow", lambda: _check_tracking(loaded), "start the server, or fix tracking.uri")
+    if spark and java.good:
+        fix = "set PYSPARK_PYTHON to a Python with these packages; --debug shows the stack trace"
+        yield _diagnose("Spark", lambda: _check_spark(loaded), fix)
 
 
-def python() -> Finding:
+def check_python() -> Diagnosis:
+    """Check the version of Python."""
     version = ".".join(map(str, sys.version_info[:3]))
     good = sys.version_info >= (3, 11)
-    return Finding("Python", good, f"{version} at {sys.executable}", "" if good else "install Python 3.11 or newer")
+    return Diagnosis("Python", good, f"{version} at {sys.executable}", "" if good else "install Python 3.11 or newer")
 
 
-def packages() -> Iterator[Finding]:
+def check_packages() -> Iterator[Diagnosis]:
+    """Check the versions of the main dependencies."""
     for name, (least, below) in PACKAGES.items():
         try:
             version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            yield Finding(name, False, "not installed", "run `make setup`, or install Assay with its dependencies")
+            yield Diagnosis(name, False, "not installed", "run `make setup`, or install Assay with its dependencies")
             continue
-        good = _numbers(version) >= _numbers(least) and (below is None or _numbers(version) < _numbers(below))
-        wanted = f"{least} or newer" + (f", below {below}" if below else "")
-        yield Finding(name, good, version, "" if good else f"{wanted} is needed: `make setup` installs the locked one")
+        number = _parse_version(version)
+        good = number >= _parse_version(least) and (below is None or number < _parse_version(below))
+        supported = f"{least} or newer" + (f", below {below}" if below else "")
+        yield Diagnosis(
+            name, good, version, "" if good else f"{supported} is needed: `make setup` installs the locked one"
+        )
 
 
-def java() -> Finding:
-    """The Java that Spark would start."""
+def check_java() -> Diagnosis:
+    """Check the version of the Java that Spark starts."""
     if "SPARK_REMOTE" in os.environ:
-        return Finding("Java", True, "not needed: SPARK_REMOTE names a server")
+        return Diagnosis("Java", True, "not needed: SPARK_REMOTE names a server")
     home = os.environ.get("JAVA_HOME")
-    found = str(Path(home, "bin", "java")) if home and Path(home, "bin", "java").exists() else shutil.which("java")
+    path = str(Path(home, "bin", "java")) if home and Path(home, "bin", "java").exists() else shutil.which("java")
     install = (
         f"install Java {JAVA}, e.g. `apt-get install openjdk-{JAVA}-jre-headless` or `brew install openjdk@{JAVA}`"
     )
-    if found is None:
-        return Finding("Java", False, "none on the PATH or in JAVA_HOME", install)
-    said = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
-    version = re.search(r'version "(\d+)(?:\.(\d+))?', said)
+    if path is None:
+        return Diagnosis("Java", False, "none on the PATH or in JAVA_HOME", install)
+    text = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
+    version = re.search(r'version "(\d+)(?:\.(\d+))?', text)
     if version is None:
-        return Finding("Java", False, f"{found} does not tell its version", install)
+        return Diagnosis("Java", False, f"{path} does not print its version", install)
     major = int(version[2] or 0) if version[1] == "1" else int(version[1])
     good = major >= JAVA
-    return Finding("Java", good, f"{major} at {found}", "" if good else install)
+    return Diagnosis("Java", good, f"{major} at {path}", "" if good else install)
 
 
-def _configuration(path: str) -> tuple[Config | None, Finding]:
-    from pipelines.configure import load
+def _check_configuration(path: str) -> tuple[Config | None, Diagnosis]:
+    from pipelines.config.load import load_config
     from schemas.errors import ConfigurationError
 
     try:
-        return load(path).config, Finding("configuration", True, path)
+        return load_config(path).config, Diagnosis("configuration", True, path)
     except ConfigurationError as error:
-        return None, Finding("configuration", False, str(error).strip(), "`docs/configuration.md` has every key")
+        return None, Diagnosis("configuration", False, str(error).strip(), "docs/configuration.md lists all keys")
 
 
-def _guarded(name: str, check: Callable[[], str], mend: str) -> Finding:
+def _diagnose(name: str, check: Callable[[], str], fix: str) -> Diagnosis:
     import logging
 
     try:
-        return Finding(name, True, check())
+        return Diagnosis(name, True, check())
     except Exception as error:
-        logging.getLogger(__name__).debug("what led to it", exc_info=True)
-        return Finding(name, False, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}", mend)
+        logging.getLogger(__name__).debug("the cause", exc_info=True)
+        return Diagnosis(name, False, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}", fix)
 
 
-def _writable(place: str) -> str:
+def _check_warehouse(place: str) -> str:
     import uuid
 
-    from pipelines.storage import Storage
+    from pipelines.warehouse.storage import Storage
 
     storage, probe = Storage(place), f"_probe/{uuid.uuid4().hex}"
     storage.put(probe, "")
     storage.delete(probe)
-    return f"{storage.uri} can be written to"
+    return f"{storage.uri} is writable"
 
 
-def _mlflow(config: Config) -> str:
-    from pipelines.storage import Storage
-    from pipelines.track import reach
+def _check_tracking(config: Config) -> str:
+    from pipelines.sharing.tracking.track import check_connection
+    from pipelines.warehouse.storage import Storage
 
-    return reach(Storage(config.warehouse), config.tracking)
+    return check_connection(Storage(config.warehouse), config.tracking)
 
 
-def _spark(config: Config | None) -> str:
-    """Start a session and let a worker answer, since workers may run another Python than this one."""
+def _check_spark(config: Config | None) -> str:
+    """Start a session and ask a worker for its versions; workers may run another Python."""
     import pandas as pd
 
-    from jobs.session import session
-    from pipelines.config import Spark
+    from jobs.support.session import open_session
+    from pipelines.config.spark import SparkSettings
 
-    settings = Spark(master="local[1]") if config is None else config.spark
-    with session(settings, "assay doctor") as spark:
+    settings = SparkSettings(master="local[1]") if config is None else config.spark
+    with open_session(settings, "assay doctor") as spark:
 
-        def told(rows: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:
+        def describe_worker(rows: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:
             import sys
 
             import numpy
@@ -188,11 +199,11 @@ def _spark(config: Config | None) -> str:
 
             for _ in rows:
                 versions = f"numpy {numpy.__version__}, pyarrow {pyarrow.__version__}"
-                yield pd.DataFrame({"told": [f"Python {sys.version.split()[0]} with {versions}"]})
+                yield pd.DataFrame({"text": [f"Python {sys.version.split()[0]} with {versions}"]})
 
-        row = spark.range(1).mapInPandas(told, "told string").first()
-        return f"{spark.version} runs; workers have {row['told'] if row else 'said nothing'}"
+        row = spark.range(1).mapInPandas(describe_worker, "text string").first()
+        return f"{spark.version} runs; workers have {row['text'] if row else 'no answer'}"
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _parse_version(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])

@@ -6,36 +6,45 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if __name__ == "__main__":  # run as a file, Python looks for imports beside it rather than in the project
+if __name__ == "__main__":  # run as a file, Python imports from its folder instead of the project
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 import datetime as dt
 import json
+from collections.abc import Sequence
+from dataclasses import asdict
 
 import click
 
-from jobs.conclusions import show_conclusions
-from jobs.label import account
-from jobs.options import Date, configured, debug, log, output
-from schemas.errors import GateError
+from jobs.support.labelling import describe_labelling
+from jobs.support.options import Date, config_options, debug_option, log_option, verdict_output_option
+from schemas.errors import GateError, InputError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from pipelines.evaluate import Outcome
-    from pipelines.runs import Manifest
+    from pipelines.comparison.answers import CandidateAnswer
+    from pipelines.config.model import Config
+    from pipelines.plan import LocalInputs, Outcome
+    from pipelines.warehouse.runs import Manifest
 
 
 @click.command("evaluate")
-@configured
+@config_options
 @click.option("--date", required=True, type=Date(), help="The date to evaluate, e.g. 2026-11-01.")
-@click.option("--force", is_flag=True, help="Do the work again even where it is already done.")
-@click.option("--no-gate", is_flag=True, help="Show the gate's verdicts, but finish with 0 whatever they are.")
-@output
-@log
-@debug
+@click.option("--force", is_flag=True, help="Repeat the work even if it is already committed.")
+@click.option("--no-gate", is_flag=True, help="Show the gate's verdicts, but exit with 0 whatever they are.")
+@click.option("--all", "every_reading", is_flag=True, help="Print every reading instead of the three that matter most.")
+@verdict_output_option
+@log_option
+@debug_option
 def command(
-    config: str, overrides: tuple[str, ...], date: dt.date, force: bool, no_gate: bool, output: str, log: str
+    config: str,
+    overrides: tuple[str, ...],
+    date: dt.date,
+    force: bool,
+    no_gate: bool,
+    every_reading: bool,
+    output: str,
+    log: str,
 ) -> None:
     """Score systems against labels and publish the result.
 
@@ -43,99 +52,146 @@ def command(
     assay evaluate --config conf/demo.yaml --date 2026-11-01
     spark-submit jobs/evaluate.py --config conf/demo.yaml --date 2026-11-01
     """
-    from pipelines.configure import load
+    from pipelines.config.load import load_config
 
-    loaded = load(config, overrides)  # before anything that starts a JVM
-    from jobs.logs import watched
-    from jobs.session import session
-    from jobs.share import prepare, share
-    from pipelines.evaluate import evaluate
-    from pipelines.quality.results import lines
-    from pipelines.storage import Storage
+    loaded = load_config(config, overrides)  # before anything that starts a JVM
+    from pipelines.comparison.answers import answer_comparisons
+    from pipelines.plan import define_evaluation, look_ahead
+    from pipelines.sharing.share import share_run
 
-    with watched(log) as shown, session(loaded.config.spark, f"assay evaluate {date}") as spark:
-        shown.spark = spark
-        prepare(loaded.config)
-        outcome = evaluate(spark, loaded.config, date, force=force)
-        names = ("segment_metrics", "comparisons", "sensitivity")
-        headline, compared, sensitivity = (
-            about_all(spark, loaded.config.warehouse, outcome.manifest, n) for n in names
-        )
-    shared = share(loaded.config, outcome.manifest)
+    local = look_ahead(define_evaluation(loaded.config), date)
+    outcome = None if force or local is None else local.committed
+    if outcome is None:
+        outcome = _evaluate(loaded.config, date, local, force=force, log=log)
+    names = ("segment_metrics", "comparisons", "sensitivity")
+    headline, compared, sensitivity = (
+        read_overall_rows(loaded.config.warehouse, outcome.manifest, name) for name in names
+    )
+    shared = share_run(loaded.config, outcome.manifest, reused=outcome.reused)
+    answers = answer_comparisons(outcome.manifest, compared)
     if output == "json":
         manifest = outcome.manifest
-        said = {"gate": manifest.gate, "readings": manifest.readings, "checks": manifest.checks}
-        said |= {"sensitivity": sensitivity, "labels": manifest.labels}
-        facts = {"run": manifest.run, "found_done": outcome.found_done, "metrics": headline, "comparisons": compared}
-        click.echo(json.dumps(facts | said | {"shared": shared.places}, default=str))
+        facts = {
+            "run": manifest.run,
+            "found_done": outcome.reused,
+            "metrics": headline,
+            "verdicts": [asdict(answer) for answer in answers],
+            "comparisons": compared,
+            "gate": manifest.gate,
+            "readings": manifest.readings,
+            "checks": manifest.checks,
+            "sensitivity": sensitivity,
+            "labels": manifest.labels,
+            "shared": shared.places,
+        }
+        click.echo(json.dumps(facts, default=str))
+    elif output in ("markdown", "junit"):
+        click.echo(_render_verdicts(output, outcome.manifest, answers, compared))
     else:
-        show(outcome, headline, loaded.config.warehouse, loaded.config.metrics)
-        show_conclusions(outcome.manifest, compared, sensitivity, loaded.config.metrics)
-        for line in lines(outcome.manifest.checks):
-            click.echo(line)
-        if "docs" in outcome.manifest.checks:
-            click.echo(
-                f"Data Docs: {Storage(loaded.config.warehouse).path(outcome.manifest.checks['docs'])}/index.html"
-            )
+        show_run(outcome, loaded.config.warehouse, (headline, compared, sensitivity), every_reading=every_reading)
         for name, place in shared.places.items():
             click.echo(f"{name.capitalize().replace('Mlflow', 'MLflow')}: {place}")
     if not no_gate:
-        refuse(outcome.manifest)
-    shared.settle()
+        require_gate(outcome.manifest)
+    require_comparison(outcome.manifest, answers)
+    shared.raise_error()
 
 
-def about_all(spark: SparkSession, warehouse: str, manifest: Manifest, name: str) -> list[dict[str, Any]]:
-    """What one of a run's tables says of all queries together; nothing where the run has no such table."""
-    from pipelines.runs import read_table
+def _evaluate(config: Config, date: dt.date, local: LocalInputs | None, *, force: bool, log: str) -> Outcome:
+    """Start Spark and evaluate; the pipeline is imported while Java starts."""
+    from jobs.support.logs import show_progress
+    from jobs.support.session import list_imports, open_session
+    from jobs.support.workload import log_workload
+    from pipelines.sharing.share import start_warm_up
 
-    if name not in manifest.tables:
-        return []
-    table = read_table(spark, warehouse, name, date=manifest.dt, run=manifest.run)
-    whole = table.where("segment = 'all'") if "segment" in table.columns else table
-    return [row.asDict() for row in whole.collect()]
+    size = None if local is None else local.bytes
+    with (
+        show_progress(log) as shown,
+        open_session(
+            config.spark, f"assay evaluate {date}", input_bytes=size, imports=list_imports("pipelines.evaluate", config)
+        ) as spark,
+    ):
+        from pipelines.evaluate import evaluate
+
+        shown.attach(spark)
+        start_warm_up(config)
+        outcome = evaluate(spark, config, date, force=force, listings=None if local is None else local.listings)
+        log_workload(spark)
+        return outcome
 
 
-def refuse(manifest: Manifest) -> None:
-    """Raise where the gate does not pass; the run is published all the same."""
-    stopped = [verdict for verdict in manifest.gate if verdict["verdict"] != "pass"]
+def read_overall_rows(warehouse: str, manifest: Manifest, name: str) -> list[dict[str, Any]]:
+    """Read the rows over all queries of one of a run's tables; none if the run does not have it."""
+    from jobs.support.published import read_rows
+
+    rows = read_rows(warehouse, manifest, name)
+    return [row | {"dt": manifest.dt, "run": manifest.run} for row in rows if row.get("segment", "all") == "all"]
+
+
+def _render_verdicts(
+    output: str, manifest: Manifest, answers: Sequence[CandidateAnswer], compared: list[dict[str, Any]]
+) -> str:
+    from jobs.support.verdict_formats import render_junit, render_markdown
+    from pipelines.comparison.headline import read_shown_metrics
+
+    if output == "junit":
+        return render_junit(manifest, answers)
+    return render_markdown(manifest, answers, compared, read_shown_metrics(manifest))
+
+
+def show_run(
+    outcome: Outcome,
+    warehouse: str,
+    rows: tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]],
+    *,
+    every_reading: bool,
+) -> None:
+    """Print a run: the verdicts, the tables behind them, and what was read, checked and written."""
+    from jobs.support.conclusions import show_answers, show_conclusions, show_means
+    from jobs.support.terminal import open_console, print_line
+    from pipelines.comparison.answers import answer_comparisons
+    from pipelines.comparison.headline import read_shown_metrics
+    from pipelines.quality.results import format_results
+    from pipelines.warehouse.storage import Storage
+
+    manifest, (means, compared, sensitivity) = outcome.manifest, rows
+    metrics = read_shown_metrics(manifest)
+    show_answers(answer_comparisons(manifest, compared))
+    show_means(manifest, means, compared, metrics)
+    show_conclusions(manifest, compared, sensitivity, metrics, every_reading=every_reading)
+    console = open_console(wide=True)
+    for line in _notes(manifest, warehouse, reused=outcome.reused):
+        print_line(console, line)
+    for line in format_results(manifest.checks):
+        click.echo(line)
+    if "docs" in manifest.checks:
+        click.echo(f"Data Docs: {Storage(warehouse).path(manifest.checks['docs'])}/index.html")
+
+
+def require_comparison(manifest: Manifest, answers: Sequence[CandidateAnswer]) -> None:
+    """Raise if systems were to be compared and no pair could be; the run is published anyway."""
+    if answers and all(answer.outcome == "empty" for answer in answers):
+        first = answers[0]
+        raise InputError(first.sentence.rstrip("."), where=f"run {manifest.run}", hint=first.advice)
+
+
+def require_gate(manifest: Manifest) -> None:
+    """Raise if the gate does not pass; the run is published anyway. Undecidable is not failed, and says so."""
+    failed = [verdict for verdict in manifest.gate if verdict["verdict"] == "fail"]
+    stopped = failed or [verdict for verdict in manifest.gate if verdict["verdict"] != "pass"]
     if stopped:
         first = stopped[0]
+        what = "are not met" if failed else "cannot be decided"
         raise GateError(
-            f"{len(stopped)} of {len(manifest.gate)} conditions of the gate are not met, first: {first['condition']} "
+            f"{len(stopped)} of {len(manifest.gate)} conditions of the gate {what}, first: {first['condition']} "
             f"for {first['candidate']}: {first['verdict']}, {first['reason']}",
             where=f"run {manifest.run}",
-            hint="the results are published; --no-gate finishes with 0",
+            hint="the results are published; --no-gate exits with 0",
         )
 
 
-def show(outcome: Outcome, headline: list[dict[str, object]], warehouse: str, metrics: tuple[str, ...]) -> None:
-    """Print the mean of every metric per system, and where everything is."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    from udfs.registry import parse
-
-    manifest = outcome.manifest
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    table = Table(title=f"Mean over queries, {manifest.dt}", title_justify="left")
-    table.add_column("system")
-    for name in metrics:
-        table.add_column(name, justify="right")
-    table.add_column("queries", justify="right")
-    table.add_column("skipped", justify="right")
-    values = {(row["system"], row["metric"]): row for row in headline}
-    for system in manifest.systems:
-        rows = [values[system, parse(name).key] for name in metrics]
-        cells = ["–" if row["macro"] is None else f"{row['macro']:.4f}" for row in rows]
-        table.add_row(escape(system), *cells, f"{rows[0]['queries']:,}", f"{rows[0]['skipped']:,}")
-    console.print(table)
-    for line in _notes(manifest, warehouse, found_done=outcome.found_done):
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
-
-
-def _notes(manifest: Manifest, warehouse: str, *, found_done: bool) -> list[str]:
-    lines = account(manifest.labels)
+def _notes(manifest: Manifest, warehouse: str, *, reused: bool) -> list[str]:
+    lines = describe_labelling(manifest.labels)
     for name, counts in manifest.inputs.items():
         rejected = sum(counts["rejected"].values())
         if rejected:
@@ -144,7 +200,7 @@ def _notes(manifest: Manifest, warehouse: str, *, found_done: bool) -> list[str]
         if counts["missing_days"]:
             lines.append(f"! {name} has no data for {', '.join(counts['missing_days'])}")
     written = ", ".join(f"{name} ({record.rows:,} rows)" for name, record in manifest.tables.items())
-    lines.append(f"Run {manifest.run}" + (" was already done; --force makes a new one" if found_done else ""))
+    lines.append(f"Run {manifest.run}" + (" was already committed; --force repeats it" if reused else ""))
     lines.append(f"Tables in {warehouse}: {written}")
     return lines
 

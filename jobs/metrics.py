@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from jobs.options import debug, output
+from jobs.support.options import debug_option, output_option
 
 
 @click.command("metrics")
 @click.argument("name", required=False)
-@output
-@debug
+@output_option
+@debug_option
 def command(name: str | None, output: str) -> None:
     """List the metrics, or explain one.
 
@@ -20,9 +20,9 @@ def command(name: str | None, output: str) -> None:
     """
     import json
 
-    from udfs.describe import metric_explained, metric_list, metrics_told
+    from udfs.describe import describe_metrics, render_metric, render_metric_list
 
     if output == "json":
-        click.echo(json.dumps(metrics_told(name), ensure_ascii=False))
+        click.echo(json.dumps(describe_metrics(name), ensure_ascii=False))
         return
-    click.echo(metric_list() if name is None else metric_explained(name))
+    click.echo(render_metric_list() if name is None else render_metric(name))

@@ -6,22 +6,26 @@ import json
 
 import click
 
-from jobs.options import debug, output
+from jobs.support.options import debug_option, output_option
 
 
 @click.command("power")
-@click.option("--delta", required=True, type=click.FloatRange(min=0, min_open=True), help="The difference to be seen.")
+@click.option("--delta", required=True, type=click.FloatRange(min=0, min_open=True), help="The difference to detect.")
 @click.option(
-    "--stddev", type=click.FloatRange(min=0), help="Spread of the differences by query, where no run is given."
+    "--stddev",
+    type=click.FloatRange(min=0),
+    help="Standard deviation of the differences by query.",
 )
-@click.option("--warehouse", metavar="PLACE", help="Where runs are published; the spread is taken from one of them.")
-@click.option("--run", "run", help="The run, by id or date; the newest where not given.")
+@click.option("--warehouse", metavar="PLACE", help="Take the standard deviation from a run published here.")
+@click.option("--run", "run", help="The run, by id or date; the newest by default.")
 @click.option("--metric", help="The metric, e.g. ndcg@10.")
 @click.option("--candidate", help="The candidate of the comparison, where the run has several.")
-@click.option("--power", "power", default=0.8, show_default=True, type=click.FloatRange(0.05, 0.999), help="Chance.")
+@click.option(
+    "--power", "power", default=0.8, show_default=True, type=click.FloatRange(0.05, 0.999), help="Power of the test."
+)
 @click.option("--alpha", default=0.05, show_default=True, type=click.FloatRange(1e-6, 0.5), help="Level of the test.")
-@output
-@debug
+@output_option
+@debug_option
 def command(
     delta: float,
     stddev: float | None,
@@ -33,45 +37,49 @@ def command(
     alpha: float,
     output: str,
 ) -> None:
-    """Say how many queries a paired test needs to see a difference.
+    """Compute how many queries a paired test needs to detect a difference.
 
     \b
     assay power --delta 0.01 --stddev 0.25
     assay power --delta 0.01 --metric ndcg@10 --warehouse build/demo/warehouse
     """
     from schemas.errors import ConfigurationError
-    from udfs.statistics.power import power_of, queries_needed
+    from udfs.statistics.power import compute_power, queries_needed
 
     queries, source = None, ""
     if stddev is None:
         if warehouse is None or metric is None:
             raise ConfigurationError(
-                "the spread of the differences is not known", hint="give --stddev, or --warehouse and --metric"
+                "the standard deviation of the differences is missing",
+                hint="give --stddev, or --warehouse and --metric",
             )
-        stddev, queries, source = spread(warehouse, run, metric, candidate)
+        stddev, queries, source = read_spread(warehouse, run, metric, candidate)
     needed = queries_needed(stddev, delta, power, alpha)
     if output == "json":
-        seen = None if queries is None else power_of(stddev, delta, queries, alpha)
-        click.echo(json.dumps({"needed": needed, "stddev": stddev, "from": source, "queries": queries, "power": seen}))
+        reached = None if queries is None else compute_power(stddev, delta, queries, alpha)
+        result = {"needed": needed, "stddev": stddev, "from": source, "queries": queries, "power": reached}
+        click.echo(json.dumps(result))
         return
     if source:
         click.echo(source)
     click.echo(f"{needed:,} queries show a true difference of {delta:g} in {power:.0%} of cases (spread {stddev:.4f}).")
     if queries is not None:
-        click.echo(f"The {queries:,} queries of that run show it in {power_of(stddev, delta, queries, alpha):.0%}.")
+        click.echo(
+            f"The {queries:,} queries of that run show it in {compute_power(stddev, delta, queries, alpha):.0%}."
+        )
 
 
-def spread(warehouse: str, run: str | None, metric: str, candidate: str | None) -> tuple[float, int, str]:
-    """The standard deviation of the paired differences in a published run, its queries, and where it was found."""
+def read_spread(warehouse: str, run: str | None, metric: str, candidate: str | None) -> tuple[float, int, str]:
+    """The standard deviation of the paired differences in a published run, its queries, and a line that names it."""
     import math
 
-    from pipelines.runs import committed, find_run
-    from pipelines.storage import Storage
+    from pipelines.warehouse.runs import find_run, list_committed
+    from pipelines.warehouse.storage import Storage
     from schemas.errors import InputError, did_you_mean
-    from udfs.registry import parse
+    from udfs.registry import parse_metric
 
-    storage, key = Storage(warehouse), parse(metric).key
-    newest = [m for m in committed(storage) if "comparisons" in m.tables]
+    storage, key = Storage(warehouse), parse_metric(metric).key
+    newest = [m for m in list_committed(storage) if "comparisons" in m.tables]
     if not newest and run is None:
         raise InputError("no run has comparisons", where=warehouse, hint="set compare.baseline and evaluate")
     manifest = find_run(storage, run) if run else newest[0]
@@ -79,13 +87,13 @@ def spread(warehouse: str, run: str | None, metric: str, candidate: str | None) 
         raise InputError(f"run {manifest.run} has no comparisons", where=warehouse, hint="set compare.baseline")
     rows = storage.dataset(manifest.tables["comparisons"].path).to_table().to_pylist()
     overall = [r for r in rows if r["segment"] == "all"]
-    found = [r for r in overall if r["metric"] == key and candidate in (None, r["candidate"])]
-    if not found:
-        known = {f"{r['metric']} of {r['candidate']}" for r in overall}
-        raise InputError(f"run {manifest.run} does not compare {metric}", hint=did_you_mean(key, known))
-    row = found[0]
+    matches = [r for r in overall if r["metric"] == key and candidate in (None, r["candidate"])]
+    if not matches:
+        names = {f"{r['metric']} of {r['candidate']}" for r in overall}
+        raise InputError(f"run {manifest.run} does not compare {metric}", hint=did_you_mean(key, names))
+    row = matches[0]
     if row["effect_size"] is None or not row["queries"]:
-        raise InputError(f"run {manifest.run} has too few queries for a spread of {metric}")
-    # Over clusters the error counts what hangs together: the spread that so many independent queries would have.
+        raise InputError(f"run {manifest.run} has too few queries for a standard deviation of {metric}")
+    # With clusters, the standard deviation that as many independent queries would have to have.
     stddev = row["stderr"] * math.sqrt(row["queries"])
     return stddev, row["queries"], f"{metric}, {row['candidate']} − {row['baseline']}, run {manifest.run}"

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from jobs.options import debug, output, warehouse
+from jobs.support.options import debug_option, output_option, warehouse_option
+
+if TYPE_CHECKING:
+    from pipelines.warehouse.runs import Manifest
+    from pipelines.warehouse.storage import Storage
 
 
 @click.command("report")
-@warehouse
-@click.option("--run", "run", help="The run, by id or date; the newest where not given.")
+@warehouse_option
+@click.option("--run", "run", help="The run, by id or date; the newest if not given.")
 @click.option("--compare", nargs=2, metavar="A B", help="Two runs against each other, by id or date.")
-@click.option("--system", help="With --compare: the one system to compare; all that both runs have where not given.")
-@click.option("--to", "target", metavar="FILE", help="Write it to a file of this machine instead of the warehouse.")
+@click.option("--system", help="With --compare: the one system to compare; all that both runs have if not given.")
+@click.option("--master", default="local[*]", show_default=True, help="With --compare: where Spark runs.")
+@click.option("--to", "target", metavar="FILE", help="Write to a local file instead of the warehouse.")
 @click.option("--open", "show", is_flag=True, help="Open it in the browser.")
-@output
-@debug
+@output_option
+@debug_option
 def command(
     warehouse: str,
     run: str | None,
     compare: tuple[str, str] | None,
     system: str | None,
+    master: str,
     target: str | None,
     show: bool,
     output: str,
 ) -> None:
-    """Write the HTML report of a run from its published tables alone; Spark is not needed.
+    """Write the HTML report of a run from its published tables.
+
+    With --compare, Spark computes the same differences as `assay compare`; the report of one run needs no Spark.
 
     \b
     assay report --run 2026-11-01 --warehouse build/demo/warehouse --open
@@ -33,23 +43,23 @@ def command(
     """
     import json
 
-    from pipelines.report import report_of, report_of_two
-    from pipelines.runs import find_run, report_name
-    from pipelines.storage import Storage
+    from pipelines.report.render import render_report
+    from pipelines.warehouse.runs import find_run, report_path
+    from pipelines.warehouse.storage import Storage
 
     storage = Storage(warehouse)
     if compare is None:
         manifest = find_run(storage, run)
-        name, page = report_name(manifest.dt, manifest.run), report_of(storage, manifest)
+        name, page = report_path(manifest.dt, manifest.run), render_report(storage, manifest)
     else:
-        first, second = (find_run(storage, name, having="query_metrics") for name in compare)
-        name = report_name(second.dt, f"{second.run}-against-{first.run}")
-        page = report_of_two(storage, first, second, system)
+        before, after = (find_run(storage, name, having="query_metrics") for name in compare)
+        name = report_path(after.dt, f"{after.run}-against-{before.run}")
+        page = _compare(storage, (before, after), system, master)
     place = storage.path(name) if target is None else target
     if target is None:
         storage.put(name, page)
     else:
-        put(page, target)
+        write_page(page, target)
     if output == "json":
         click.echo(json.dumps({"report": place, "bytes": len(page.encode())}))
     else:
@@ -58,8 +68,19 @@ def command(
         click.launch(place)
 
 
-def put(page: str, target: str) -> None:
-    """Write a page to a file of this machine."""
+def _compare(storage: Storage, runs: tuple[Manifest, Manifest], system: str | None, master: str) -> str:
+    from pipelines.report.two_runs import find_common_systems, render_two_run_report
+
+    find_common_systems(runs, system)  # before anything that starts a JVM
+    from jobs.support.session import open_session
+    from pipelines.config.spark import SparkSettings
+
+    with open_session(SparkSettings(master=master), "assay report") as spark:
+        return render_two_run_report(spark, storage, runs, system)
+
+
+def write_page(page: str, target: str) -> None:
+    """Write a page to a local file."""
     from pathlib import Path
 
     from schemas.errors import PublishError

@@ -1,4 +1,4 @@
-"""Draw a search log whose truth is known: `assay simulate`, `python jobs/simulate.py`."""
+"""Simulate a search log with known truth: `assay simulate`, `python jobs/simulate.py`."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ import json
 
 import click
 
-from jobs.options import debug, output
+from jobs.support.options import debug_option, output_option
 
 TABLES = ("impressions", "interactions", "rankings", "queries", "truth_grades", "truth_propensities", "truth_dirt")
 
 
 @click.command("simulate")
-@click.option("--to", "folder", required=True, metavar="FOLDER", help="Where to write one folder of Parquet per table.")
-@click.option("--pages", type=int, help="Clean results pages.")
-@click.option("--seed", type=int, help="The same seed gives the same log.")
+@click.option("--to", "folder", required=True, metavar="FOLDER", help="Where to write one Parquet folder per table.")
+@click.option("--pages", type=int, help="Results pages of people, without noise.")
+@click.option("--seed", type=int, help="Seed; the same seed gives the same log.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Any other setting, e.g. trust=0.3.")
-@click.option("--master", help="Where to run; local[*] where nothing else says so.")
-@output
-@debug
+@click.option("--master", help="Spark master; local[*] by default.")
+@output_option
+@debug_option
 def command(
     folder: str, pages: int | None, seed: int | None, overrides: tuple[str, ...], master: str | None, output: str
 ) -> None:
-    """Draw a search log whose truth is known, and write the truth beside it.
+    """Simulate a search log, and write the truth beside it.
 
     \b
     assay simulate --to build/logs --pages 40000 --seed 1
     """
-    from jobs.session import session
-    from pipelines.config import Spark
-    from pipelines.simulate import simulate
-    from pipelines.simulation.config import simulation_from
+    from jobs.support.session import open_session
+    from pipelines.config.spark import SparkSettings
+    from pipelines.simulation.settings import build_simulation_settings
+    from pipelines.simulation.simulate import simulate
 
-    config = simulation_from({"pages": pages, "seed": seed}, overrides)
+    config = build_simulation_settings({"pages": pages, "seed": seed}, overrides)
     rows: dict[str, int] = {}
-    with session(Spark(master=master), "assay simulate") as spark:
+    with open_session(SparkSettings(master=master), "assay simulate") as spark:
         log = simulate(spark, config)
         for name in TABLES:
             table = getattr(log, name)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import click
 
-from jobs.options import debug, output
+from jobs.support.options import debug_option, output_option
 
 
 @click.command("track")
-@click.option("--config", "config", metavar="FILE", help="The configuration that names warehouse and MLflow.")
-@click.option("--warehouse", metavar="PLACE", help="Where runs are published, where no configuration is given.")
-@click.option("--uri", help="The MLflow server or store; the configuration's, or the warehouse's own, if not given.")
+@click.option("--config", "config", metavar="FILE", help="The configuration that names the warehouse and the tracker.")
+@click.option("--warehouse", metavar="PLACE", help="Where runs are published; the configuration's if not given.")
+@click.option("--uri", help="The tracking server or store; the configuration's, or the warehouse's own, if not given.")
 @click.option(
     "--experiment", default="assay", show_default=True, help="The experiment, where no configuration is given."
 )
-@click.option("--pending", is_flag=True, help="Send what could not be sent before.")
-@click.option("--run", "run", help="Send one run, by id or date; sent twice it is still one run in MLflow.")
-@output
-@debug
+@click.option("--pending", is_flag=True, help="Send the runs that could not be sent before.")
+@click.option("--run", "run", help="Send one run, by id or date; sending it again updates it.")
+@output_option
+@debug_option
 def command(
     config: str | None,
     warehouse: str | None,
@@ -27,7 +27,7 @@ def command(
     run: str | None,
     output: str,
 ) -> None:
-    """Tell MLflow of published runs: of those that wait, or of one.
+    """Log published runs to MLflow or another tracker: the pending ones, or one.
 
     \b
     assay track --pending --config conf/demo.yaml
@@ -35,34 +35,35 @@ def command(
     """
     import json
 
-    from pipelines.config_sharing import Tracking
-    from pipelines.runs import find_run
-    from pipelines.storage import Storage
-    from pipelines.track import pending as waiting
-    from pipelines.track import send_kept, track
+    from pipelines.sharing.settings import TrackingSettings
+    from pipelines.sharing.tracking.track import send_pending, track_run
+    from pipelines.warehouse.runs import find_run
+    from pipelines.warehouse.storage import Storage
     from schemas.errors import ConfigurationError
 
     if pending == (run is not None):
-        raise ConfigurationError("say what to send", hint="--pending for all that waits, or --run for one run")
-    tracking = Tracking(experiment=experiment)
+        raise ConfigurationError(
+            "nothing to send is named", hint="use --pending for all pending runs, or --run for one"
+        )
+    tracking = TrackingSettings(experiment=experiment)
     if config is not None:
-        from pipelines.configure import load
+        from pipelines.config.load import load_config
 
-        loaded = load(config).config
+        loaded = load_config(config).config
         tracking, warehouse = loaded.tracking, warehouse or loaded.warehouse
     if warehouse is None:
-        raise ConfigurationError("there is no warehouse", hint="give --config or --warehouse")
+        raise ConfigurationError("no warehouse is named", hint="give --config or --warehouse")
     if uri is not None:
         tracking = tracking.model_copy(update={"uri": uri})
     storage = Storage(warehouse)
     if pending:
-        sent = {payload.run: send_kept(storage, payload, tracking) for payload in waiting(storage)}
+        places = send_pending(storage, tracking)
     else:
         manifest = find_run(storage, run)
-        sent = {manifest.run: track(storage, manifest, tracking)}
+        places = {manifest.run: track_run(storage, manifest, tracking)}
     if output == "json":
-        click.echo(json.dumps({"sent": sent}))
+        click.echo(json.dumps({"sent": places}))
         return
-    for name, place in sent.items():
+    for name, place in places.items():
         click.echo(f"Run {name}: {place}")
-    click.echo(f"{len(sent)} runs sent" if sent else "Nothing waits to be sent.")
+    click.echo(f"{len(places)} runs sent" if places else "No run is pending.")

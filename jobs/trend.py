@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jobs.options import Date, debug, output, warehouse
+from jobs.support.options import Date, debug_option, output_option, warehouse_option
 
 if TYPE_CHECKING:
-    from pipelines.trend import Trend
+    from pipelines.report.trend import Trend
 
 WIDTH = 40
 
 
 @click.command("trend")
-@warehouse
+@warehouse_option
 @click.option("--metric", required=True, help="The metric, e.g. ndcg@10.")
-@click.option("--system", "systems", multiple=True, help="A system; all of the newest run where none is given.")
+@click.option("--system", "systems", multiple=True, help="A system; all of the newest run if none is given.")
 @click.option("--since", type=Date(), help="The first date to show.")
-@click.option("--segment", nargs=2, metavar="COLUMN VALUE", help="One segment instead of everything.")
-@click.option("--to", "target", metavar="FILE", help="Also write it as an HTML page.")
+@click.option("--segment", nargs=2, metavar="COLUMN VALUE", help="One segment instead of all queries.")
+@click.option("--to", "target", metavar="FILE", help="Also write an HTML page.")
 @click.option("--open", "show", is_flag=True, help="Open that page in the browser.")
-@output
-@debug
+@output_option
+@debug_option
 def command(
     warehouse: str,
     metric: str,
@@ -42,30 +42,32 @@ def command(
     """
     import json
 
-    from jobs.report import put
-    from pipelines.storage import Storage
-    from pipelines.trend import render_trend, trend
+    from jobs.report import write_page
+    from pipelines.report.trend import read_trend, render_trend
+    from pipelines.warehouse.storage import Storage
     from schemas.errors import ConfigurationError
-    from udfs.registry import parse
+    from udfs.registry import parse_metric
 
     if show and target is None:
-        raise ConfigurationError("there is no page to open", where="--open", hint="name one with --to FILE")
+        raise ConfigurationError("there is no page to open", where="--open", hint="name a file with --to")
     column, value = segment or ("all", "all")
-    found = trend(Storage(warehouse), parse(metric), systems=systems, since=since, segment=column, value=value)
+    trend = read_trend(
+        Storage(warehouse), parse_metric(metric), systems=systems, since=since, segment=column, value=value
+    )
     if target is not None:
-        put(render_trend(found), target)
+        write_page(render_trend(trend), target)
     if output == "json":
-        click.echo(json.dumps(found.told(), ensure_ascii=False))
+        click.echo(json.dumps(trend.to_dict(), ensure_ascii=False))
     else:
-        click.echo("\n".join(drawn(found)))
+        click.echo("\n".join(draw_trend(trend)))
     if show and target is not None:
         click.launch(target)
 
 
-def drawn(found: Trend) -> list[str]:
-    """One line per date: the mean, and its interval on a scale that all systems share."""
+def draw_trend(trend: Trend) -> list[str]:
+    """One line per date: the mean, and its interval on a scale shared by all systems."""
     ends = [
-        end for values in found.systems.values() for v in values for end in (v.mean, v.low, v.high) if end is not None
+        end for values in trend.systems.values() for v in values for end in (v.mean, v.low, v.high) if end is not None
     ]
     low, high = min(ends), max(ends)
 
@@ -73,9 +75,9 @@ def drawn(found: Trend) -> list[str]:
         return round((WIDTH - 1) * (value - low) / (high - low)) if high > low else WIDTH // 2
 
     lines = []
-    for system, values in found.systems.items():
-        part = "" if found.segment == "all" else f" in {found.segment} = {found.value}"
-        lines.append(f"{found.metric} of {system}{part}; the scale runs from {low:.4f} to {high:.4f}")
+    for system, values in trend.systems.items():
+        part = "" if trend.segment == "all" else f" in {trend.segment} = {trend.value}"
+        lines.append(f"{trend.metric} of {system}{part}; the scale runs from {low:.4f} to {high:.4f}")
         for v in values:
             if v.changed:
                 lines.append(f"  ── not comparable with the dates before: {'; '.join(v.changed)}")

@@ -6,42 +6,45 @@ import json
 
 import click
 
-from jobs.options import debug, output, warehouse
+from jobs.support.options import debug_option, output_option, warehouse_option
 
 
 @click.command("vacuum")
-@warehouse
-@click.option("--keep", required=True, type=click.IntRange(min=1), help="How many runs of each date to keep.")
+@warehouse_option
+@click.option("--keep", required=True, type=click.IntRange(min=1), help="Number of runs of each date to keep.")
 @click.option(
     "--orphan-hours",
     default=24.0,
     type=click.FloatRange(min=0),
     show_default=True,
-    help="Age after which files that no run refers to are rubbish; a run that is still writing has such files.",
+    help="Minimum age of files to remove that no run refers to, where it is not known whether their process has ended.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
-@output
-@debug
+@click.option("--dry-run", is_flag=True, help="Print what would be removed without removing it.")
+@output_option
+@debug_option
 def command(warehouse: str, keep: int, orphan_hours: float, dry_run: bool, output: str) -> None:
-    """Remove runs that newer ones of the same date have replaced.
+    """Remove runs that newer runs of the same date replace, and what processes that were killed left.
 
     \b
     assay vacuum --keep 3 --dry-run --warehouse build/demo/warehouse
     """
-    from pipelines.storage import Storage
-    from pipelines.vacuum import find, remove
+    from jobs.support.terminal import echo_line
+    from pipelines.warehouse.owner import remove_abandoned_folders
+    from pipelines.warehouse.storage import Storage
+    from pipelines.warehouse.vacuum import find_removable, remove_runs
 
     storage = Storage(warehouse)
-    rubbish = find(storage, keep=keep, hours=orphan_hours)
+    removable = find_removable(storage, keep=keep, hours=orphan_hours)
     if not dry_run:
-        remove(storage, rubbish)
+        remove_runs(storage, removable)
+        remove_abandoned_folders()
     if output == "json":
-        runs = [manifest.run for manifest in rubbish.runs]
-        click.echo(json.dumps({"runs": runs, "unreferenced": rubbish.orphans, "removed": not dry_run}))
+        runs = [manifest.run for manifest in removable.runs]
+        click.echo(json.dumps({"runs": runs, "unreferenced": removable.orphans, "removed": not dry_run}))
         return
-    for manifest in rubbish.runs:
-        click.echo(f"run {manifest.run} of {manifest.dt}")
-    for folder in rubbish.orphans:
-        click.echo(f"unreferenced {folder}")
-    done = "would be removed" if dry_run else "removed"
-    click.echo(f"{len(rubbish.runs)} runs and {len(rubbish.orphans)} unreferenced folders {done}")
+    for manifest in removable.runs:
+        echo_line(f"run {manifest.run} of {manifest.dt}")
+    for folder in removable.orphans:
+        echo_line(f"unreferenced {folder}")
+    status = "would be removed" if dry_run else "removed"
+    click.echo(f"{len(removable.runs)} runs and {len(removable.orphans)} unreferenced files and folders {status}")

@@ -1,4 +1,4 @@
-"""How a command tells what it does: text, one JSON object per line, or a live list of stages on a terminal."""
+"""Logging and progress of a command: text, one JSON object per line, or a live list of stages on a terminal."""
 
 from __future__ import annotations
 
@@ -12,67 +12,93 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from jobs.support.terminal import make_safe, open_console
+from schemas.printable import escape_line, escape_unprintable
+from schemas.redact import redact_text
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.table import Table
 
-OURS = ("jobs", "pipelines", "schemas", "udfs")
+PACKAGES = ("assay", "jobs", "pipelines", "schemas", "udfs")
 _FACTS = ("stage", "state", "seconds", "rows")
+START = "start Spark"  # the first line of the list
+
+logger = logging.getLogger(__name__)
+
+
+class SafeLines(logging.Formatter):
+    """One line per record, of ours and of libraries, without secrets and control characters; then the stack trace."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        safe = logging.makeLogRecord(record.__dict__ | {"msg": escape_line(record.getMessage()), "args": None})
+        return make_safe(super().format(safe))
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per record, with the facts of a stage as fields of their own."""
+    """One JSON object per record, with the facts of a stage as separate fields; as safe as lines of text."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = dt.datetime.fromtimestamp(record.created, dt.UTC).isoformat(timespec="milliseconds")
-        told: dict[str, Any] = {"time": at, "level": record.levelname, "logger": record.name}
-        told["message"] = record.getMessage()
-        told |= {name: getattr(record, name) for name in _FACTS if hasattr(record, name)}
+        entry: dict[str, Any] = {"time": at, "level": record.levelname, "logger": record.name}
+        entry["message"] = redact_text(record.getMessage())
+        entry |= {name: getattr(record, name) for name in _FACTS if hasattr(record, name)}
         if record.exc_info:
-            told["trace"] = self.formatException(record.exc_info)
-        return json.dumps(told, ensure_ascii=False)
+            entry["trace"] = redact_text(self.formatException(record.exc_info))
+        return escape_unprintable(json.dumps(entry, ensure_ascii=False))
 
 
-def configure(arguments: Sequence[str], *, debug: bool) -> None:
-    """Set up logging as the command line asks, before any command runs."""
+def configure_logging(arguments: Sequence[str], *, debug: bool) -> None:
+    """Set up logging from the command line, before any command runs."""
     handler = logging.StreamHandler(sys.stderr)
-    if _wants_json(arguments):
+    if _is_json(arguments):
         handler.setFormatter(JsonLines())
     else:
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S"))
-    # One line per stage, when it has ended; that it began is for those who watch, and for --debug.
+        handler.setFormatter(SafeLines("%(asctime)s %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S"))
+    # One line per stage, at its end; its begin is only for the live list and --debug.
     handler.addFilter(lambda record: debug or getattr(record, "state", None) != "begin")
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
-    for package in OURS:
+    for package in PACKAGES:
         logging.getLogger(package).setLevel(logging.DEBUG if debug else logging.INFO)
 
 
-def _wants_json(arguments: Sequence[str]) -> bool:
+def _is_json(arguments: Sequence[str]) -> bool:
     return "--log=json" in arguments or ("--log", "json") in itertools.pairwise(arguments)
 
 
 class StageList(logging.Handler):
-    """A live list of stages: what ended, what runs, and how many of Spark's tasks are done."""
+    """A live list of the stages that ended and the one that runs, with the progress of its Spark tasks."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
         self.stages: dict[str, dict[str, Any]] = {}
         self.spark: SparkSession | None = None
 
+    def begin_start(self) -> None:
+        """Show that Spark starts, which takes seconds."""
+        self.stages[START] = {"start": time.monotonic(), "state": "begin"}
+
+    def attach(self, spark: SparkSession) -> None:
+        """Show the tasks of this session, which has started."""
+        self.spark = spark
+        if START in self.stages:
+            seconds = time.monotonic() - self.stages[START]["start"]
+            self.stages[START] |= {"state": "end", "seconds": seconds, "rows": 0}
+
     def emit(self, record: logging.LogRecord) -> None:
         name = getattr(record, "stage", None)
         if name is not None:
             facts = {fact: getattr(record, fact, None) for fact in _FACTS}
-            self.stages[name] = {"began": time.monotonic(), **self.stages.get(name, {}), **facts}
+            self.stages[name] = {"start": time.monotonic(), **self.stages.get(name, {}), **facts}
 
     def tasks(self) -> tuple[int, int]:
-        """Tasks done and tasks in all, of the Spark stages that run now."""
-        if self.spark is None or not hasattr(self.spark, "_jsparkSession"):  # Spark Connect tells nothing
+        """Return the finished and the total number of tasks of the running Spark stages."""
+        if self.spark is None or not hasattr(self.spark, "_jsparkSession"):  # not available with Spark Connect
             return 0, 0
         tracker = self.spark.sparkContext.statusTracker()
         infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        known = [info for info in infos if info is not None]
-        return sum(info.numCompletedTasks for info in known), sum(info.numTasks for info in known)
+        running = [info for info in infos if info is not None]
+        return sum(info.numCompletedTasks for info in running), sum(info.numTasks for info in running)
 
     def __rich__(self) -> Table:
         from rich.table import Table
@@ -85,32 +111,33 @@ class StageList(logging.Handler):
                 continue
             done, total = self.tasks()
             bar = "█" * (20 * done // total) + "░" * (20 - 20 * done // total) if total else ""
-            passed = f"{time.monotonic() - stage['began']:.0f} s"
+            passed = f"{time.monotonic() - stage['start']:.0f} s"
             table.add_row("[yellow]…[/]", name, passed, f"{bar} {done}/{total} tasks" if total else "")
         return table
 
 
 @contextmanager
-def watched(log: str) -> Iterator[StageList]:
-    """Show stages live where someone looks at a terminal; elsewhere the log has a line for each."""
-    shown = StageList()
+def show_progress(log: str) -> Iterator[StageList]:
+    """Show stages live on a terminal; elsewhere the log has one line per stage."""
+    stages = StageList()
     if log == "json" or not sys.stderr.isatty():
-        yield shown
+        logger.info("starting Spark …")
+        yield stages
         return
-    from rich.console import Console
+    stages.begin_start()
     from rich.live import Live
 
-    loud = logging.getLogger("pipelines.stages")
-    loud.addHandler(shown)
-    loud.propagate = loud.isEnabledFor(logging.DEBUG)  # the list says it already
-    plain = [handler for handler in logging.getLogger().handlers if isinstance(handler, logging.StreamHandler)]
+    stage_logger = logging.getLogger("pipelines.stages")
+    stage_logger.addHandler(stages)
+    stage_logger.propagate = stage_logger.isEnabledFor(logging.DEBUG)  # the list shows it already
+    handlers = [handler for handler in logging.getLogger().handlers if isinstance(handler, logging.StreamHandler)]
     try:
-        with Live(shown, console=Console(stderr=True), refresh_per_second=4):
-            for handler in plain:
-                handler.setStream(sys.stderr)  # the live one, which keeps lines above the list
-            yield shown
+        with Live(stages, console=open_console(stderr=True), refresh_per_second=4):
+            for handler in handlers:
+                handler.setStream(sys.stderr)  # rich's, which prints lines above the list
+            yield stages
     finally:
-        for handler in plain:
+        for handler in handlers:
             handler.setStream(sys.stderr)
-        loud.removeHandler(shown)
-        loud.propagate = True
+        stage_logger.removeHandler(stages)
+        stage_logger.propagate = True

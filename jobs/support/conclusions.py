@@ -1,0 +1,253 @@
+"""Print the verdicts, the means, the comparisons and the readings of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from jobs.support.grids import Grid, choose_columns, show_grid, total_width
+from pipelines.comparison.answers import (
+    CandidateAnswer,
+    answer_comparisons,
+    read_confidence,
+    sort_by_effect,
+    sort_readings,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pipelines.warehouse.runs import Manifest
+
+_TESTS = {"p_randomisation": "p\n(signs)", "p_bootstrap": "p\n(boot.)"}
+_CHANGE, _TRAFFIC, _COUNTS, _DETECTABLE = "change", "Δ by\ntraffic", "W/T/L", "min.\ndetectable\nΔ"
+_QUERIES = "queries"
+_LEAST = (_DETECTABLE, _COUNTS, _CHANGE, *_TESTS.values(), _TRAFFIC, "p")  # left out in this order where it is narrow
+_BASIS = {  # what a comparison on drawn labels rests on, and its heading
+    "label_share": "variance\nfrom labels",
+    "unseen_weight": "weight on documents\nnobody was shown",
+    "untrafficked": "queries with\nno traffic",
+}
+_MARKS = {"pass": "✓", "fail": "✗", "undecidable": "?"}
+_OUTCOMES = {"better": "✓", "worse": "✗", "unclear": "=", "undecidable": "?", "empty": "✗"}
+READINGS = 3  # of each candidate, unless all are asked for
+_OTHER = "†"  # marks a mean over other queries than the baseline's
+
+
+def show_answers(answers: Sequence[CandidateAnswer]) -> None:
+    """Print the verdict on each candidate, and what to do."""
+    from jobs.support.terminal import open_console, print_line
+
+    console = open_console(wide=True)
+    for answer in answers:
+        mark = _OUTCOMES[answer.outcome] if answer.gate is None else _MARKS[answer.gate]
+        print_line(console, f"{mark} {answer.sentence}")
+        print_line(console, f"  → {answer.advice}")
+
+
+def show_means(
+    manifest: Manifest,
+    means: Sequence[Mapping[str, Any]],
+    compared: Sequence[Mapping[str, Any]],
+    metrics: Sequence[str],
+) -> None:
+    """Print the mean of every metric per system: the baseline first, then candidates by their effect.
+
+    A mean over a number of queries of its own has that number, and a mark where the baseline's has another.
+    """
+    from jobs.support.terminal import open_console, print_line
+    from pipelines.comparison.headline import list_mean_forms, name_mean
+    from udfs.registry import parse_metrics
+
+    baseline = manifest.config.get("compare", {}).get("baseline")
+    values = {(row["system"], row["metric"]): row for row in means}
+    columns = [(spec, form) for spec in parse_metrics(metrics) for form in list_mean_forms(spec)]
+    systems = _order_systems(manifest, compared, baseline)
+    cells = []
+    for system in systems:
+        rows = [values[system, spec.key] for spec, _ in columns]
+        base = [values.get((baseline, spec.key), row) for (spec, _), row in zip(columns, rows, strict=True)]
+        counts = f"{rows[0]['queries']:,}", f"{rows[0]['skipped']:,}"
+        shown = [
+            _format_mean(row, form, rows[0], reference)
+            for row, (_, form), reference in zip(rows, columns, base, strict=True)
+        ]
+        cells.append([*shown, *counts])
+    grid = Grid(
+        title=f"Mean over queries, {manifest.dt}",
+        corner="system",
+        across="metric",
+        names=[f"{system} (baseline)" if system == baseline else system for system in systems],
+        headings=[*(name_mean(spec, form) for spec, form in columns), _QUERIES, "skipped"],
+        cells=cells,
+        fold_names=True,
+    )
+    console = open_console(wide=True)
+    show_grid(console, grid)
+    if any(_OTHER in cell for row in cells for cell in row):
+        print_line(
+            console,
+            f"{_OTHER} over other queries than {baseline}'s, so that the two means do not compare; the differences "
+            "below are over the same queries",
+        )
+
+
+def _order_systems(manifest: Manifest, compared: Sequence[Mapping[str, Any]], baseline: str | None) -> list[str]:
+    """The baseline, candidates by their effect, then the other systems."""
+    answers = answer_comparisons(manifest, [row for row in compared if row["baseline"] == baseline])
+    first = [baseline, *(answer.candidate for answer in answers)]
+    return [*(s for s in first if s in manifest.systems), *(s for s in manifest.systems if s not in first)]
+
+
+def _format_mean(row: Mapping[str, Any], form: str, first: Mapping[str, Any], base: Mapping[str, Any]) -> str:
+    if row[form] is None:
+        return "–"
+    mark = _OTHER if row["queries"] != base["queries"] else ""
+    count = f" (n={row['queries']:,})" if row["queries"] != first["queries"] else ""
+    return f"{row[form]:.4f}{mark}{count}"
+
+
+def show_conclusions(
+    manifest: Manifest,
+    compared: Sequence[Mapping[str, Any]],
+    sensitivity: Sequence[Mapping[str, Any]],
+    metrics: Sequence[str],
+    *,
+    every_reading: bool = False,
+) -> None:
+    """Print what a run concludes beyond its means: comparisons, the gate's verdicts and the readings."""
+    from jobs.support.terminal import open_console, print_line
+
+    console = open_console(wide=True)
+    if compared:
+        show_comparisons(console, compared, metrics, read_confidence(manifest))
+        show_basis(console, compared, metrics)
+    if sensitivity:
+        show_sensitivity(console, sensitivity, metrics, alpha=1 - read_confidence(manifest))
+    for verdict in manifest.gate:
+        value = "" if verdict["segment"] == "all" else f" [{verdict['segment']} = {verdict['value']}]"
+        outcome = f"{_MARKS[verdict['verdict']]} gate {verdict['verdict']}"
+        line = f"{outcome}: {verdict['condition']}{value} for {verdict['candidate']}: {verdict['reason']}"
+        print_line(console, line)
+        if verdict["warning"]:
+            print_line(console, f"! {verdict['warning']}")
+    show_readings(console, manifest.readings, every=every_reading)
+
+
+def show_readings(console: Console, readings: Sequence[Mapping[str, Any]], *, every: bool) -> None:
+    """Print the readings of each candidate, the largest risks first; the first few unless `every` is set."""
+    from jobs.support.terminal import print_line
+
+    groups: dict[tuple[str, str], list[str]] = {}
+    for entry in sort_readings(readings):
+        groups.setdefault((entry["candidate"], entry["baseline"]), []).append(entry["text"])
+    left = 0
+    for (candidate, baseline), texts in groups.items():
+        print_line(console, f"{candidate} against {baseline}:")
+        shown = texts if every else texts[:READINGS]
+        left += len(texts) - len(shown)
+        for text in shown:
+            print_line(console, f"  • {text}")
+    if left:
+        print_line(console, f"{left} more readings: --all prints them, and the report has them")
+
+
+def show_comparisons(
+    console: Console, compared: Sequence[Mapping[str, Any]], metrics: Sequence[str], confidence: float
+) -> None:
+    """Print a table per pair with a line per configured metric, over all queries; pairs by their effect.
+
+    A narrow console leaves out `_LEAST` columns. Other tests have a column where there are any, differences by traffic
+    where sums of gains are shown, and the queries where they differ between metrics.
+    """
+    from udfs.registry import parse_metric
+
+    order = {parse_metric(name).key: (place, name) for place, name in enumerate(metrics)}
+    configured = [row for row in compared if row["metric"] in order]  # judged@k may have been computed besides
+    first = min((order[row["metric"]][0] for row in configured), default=0)
+    leading = [row for row in configured if order[row["metric"]][0] == first]
+    absent = {heading for key, heading in _TESTS.items() if all(row[key] is None for row in compared)}
+    absent |= set() if any(name.startswith("dcg") for _, name in order.values()) else {_TRAFFIC}
+    for pair in dict.fromkeys((row["baseline"], row["candidate"]) for row in sort_by_effect(leading)):
+        rows = [row for row in configured if (row["baseline"], row["candidate"]) == pair and row["delta"] is not None]
+        rows.sort(key=lambda row: order[row["metric"]])
+        if not rows:
+            continue
+        same = len({row.get(_QUERIES) for row in rows}) == 1
+        cells = [_list_cells(row, confidence) for row in rows]
+        names = [order[row["metric"]][1] for row in rows]
+        widths = {
+            heading: max(len(part) for part in (*heading.split("\n"), *(line[heading] for line in cells)))
+            for heading in cells[0]
+            if heading not in absent | ({_QUERIES} if same else set())
+        }
+        room = console.width - total_width([max(map(len, names))])
+        headings = choose_columns(widths, _LEAST, room)
+        table = [[line[heading] for heading in headings] for line in cells]
+        title = f"{pair[1]} − {pair[0]}, paired by query"
+        show_grid(console, Grid(title, "metric", names, headings, table))
+
+
+def _list_cells(row: Mapping[str, Any], confidence: float) -> dict[str, str]:
+    """The numbers of a comparison by their headings."""
+    star = "*" if row["significant"] else ""
+    return {
+        "Δ": _format_change(row["delta"]),
+        f"{100 * confidence:g} % CI": f"[{_format_change(row['delta_low'])}, {_format_change(row['delta_high'])}]",
+        _CHANGE: "–" if row["relative"] is None else f"{row['relative']:+.1%}",
+        _TRAFFIC: _format_change(row.get("weighted_delta")),
+        "p": _format_p(row["p_value"]),
+        **{heading: _format_p(row[key]) for key, heading in _TESTS.items()},
+        "p\n(adjusted)": _format_p(row["p_adjusted"]) + star,
+        _QUERIES: f"{row.get(_QUERIES) or 0:,}",
+        _COUNTS: f"{row['wins']:,}/{row['ties']:,}/{row['losses']:,}",
+        _DETECTABLE: "–" if row["detectable_delta"] is None else f"±{row['detectable_delta']:.4f}",
+    }
+
+
+def show_basis(console: Console, compared: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> None:
+    """Print what each comparison by the first metric rests on, where its labels are drawn."""
+    from udfs.registry import parse_metric
+
+    first = parse_metric(metrics[0])
+    rows = [row for row in compared if row["metric"] == first.key and row.get("label_share") is not None]
+    names, cells = [], []
+    for row in sort_by_effect(rows):
+        shares = ["–" if row[key] is None else f"{row[key]:.0%}" for key in _BASIS]
+        answers = f"hull of {_format_change(row['delta'])} and {_format_change(row['other'])}"
+        names.append(f"{row['candidate']} − {row['baseline']}")
+        cells.append([*shares, answers if row["hull"] else "one answer"])
+    title = f"What the difference in {first.name} rests on"
+    headings = [*_BASIS.values(), "interval"]
+    show_grid(console, Grid(title, "candidate − baseline", names, headings, cells, fold_names=True))
+
+
+def show_sensitivity(console: Console, rows: Sequence[Mapping[str, Any]], metrics: Sequence[str], alpha: float) -> None:
+    """Print one line per pair and headline metric, with the difference by each way to count unjudged documents."""
+    from udfs.conventions import UNJUDGED
+    from udfs.registry import parse_metric
+
+    labels = {parse_metric(name).key: name for name in metrics}
+    rules = [rule for rule in UNJUDGED if rule in {row["unjudged"] for row in rows}]
+    by_rule = {(row["baseline"], row["candidate"], row["metric"], row["unjudged"]): row for row in rows}
+    subjects = sorted(dict.fromkeys(key[:3] for key in by_rule))
+    names = [f"{candidate} − {baseline}\n{labels[metric]}" for baseline, candidate, metric in subjects]
+    cells = [[_format_variant(by_rule[*subject, rule], alpha) for rule in rules] for subject in subjects]
+    title, headings = "The same with unjudged documents …", [UNJUDGED[rule] for rule in rules]
+    show_grid(console, Grid(title, "candidate − baseline", names, headings, cells, fold_names=True, fold_headings=True))
+
+
+def _format_variant(row: Mapping[str, Any], alpha: float) -> str:
+    star = "*" if row["p_value"] is not None and row["p_value"] < alpha else ""
+    mark = f" {_MARKS[row['gate']]}" if row["gate"] else ""
+    return f"{_format_change(row['delta'])}{star}{mark}, {row['queries']:,} queries"
+
+
+def _format_change(value: float | None) -> str:
+    return "–" if value is None else f"{value:+.4f}"
+
+
+def _format_p(value: float | None) -> str:
+    from pipelines.report.tables import format_p
+
+    return "–" if value is None else format_p(value)

@@ -1,0 +1,192 @@
+"""The Spark session: local by default, the cluster's settings otherwise."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import re
+import shutil
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jobs.support.java import build_archive_options, start_java
+from jobs.support.signals import install_handlers, received_signal
+from pipelines.warehouse.leftovers import remove_unfinished_attempts
+from pipelines.warehouse.owner import open_temporary_folder
+from schemas.errors import AssayError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pipelines.config.model import Config
+    from pipelines.config.spark import SparkSettings
+
+logger = logging.getLogger(__name__)
+
+STOP_SECONDS = 20.0  # to wait for Spark to stop after a signal
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = ("schemas", "udfs", "pipelines", "jobs", "assay")
+
+# What our query plans need; settings of the user take precedence.
+REQUIRED = {
+    "spark.sql.session.timeZone": "UTC",
+    # Joins and aggregations by query and system reuse the partitioning by query.
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    # Aggregate arrays in a hash table; the default falls back to sorting after 128 keys.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
+    # Limit Arrow batches by rows only. With a limit in bytes, Spark sums the sizes of all columns after every row,
+    # which takes as long as everything else; none of our rows is large.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
+    "spark.ui.showConsoleProgress": "false",
+}
+JAVA = (
+    f"-Dlog4j2.configurationFile={(ROOT / 'conf' / 'log4j2.properties').as_uri()}",
+    "-Darrow.enable_unsafe_memory_access=true",  # no bounds check for each value written for Python
+    # Each row passes through many small, deeply nested methods; the default limits inline only some of them.
+    "-XX:MaxInlineLevel=25",
+    "-XX:InlineSmallCode=4000",
+    "-XX:TypeProfileWidth=4",
+    "-XX:+IgnoreUnrecognizedVMOptions",  # some JVMs lack these
+)
+COLLECTOR = "-XX:+UseParallelGC"  # a batch job needs throughput, not short pauses
+# With little data, Java spends more time on optimising the code than the code takes.
+SMALL_BYTES, SMALL_JAVA, SMALL_COLLECTOR = 4 * 2**20, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"
+TINY_BYTES, TINY = 2**20, {"spark.sql.shuffle.partitions": "1", "spark.sql.leafNodeDefaultParallelism": "1"}
+JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")  # read by the JVM itself
+LOCAL = {
+    "spark.master": "local[*]",
+    "spark.driver.memory": "4g",
+    # Each partition that is passed to Python costs 0.1 s; the default of 200 is for clusters.
+    "spark.sql.shuffle.partitions": "16",
+    # Split files so that few cores share them evenly.
+    "spark.sql.files.maxPartitionBytes": "32m",
+    # Workers reuse the memory of large arrays; the kernel would zero it again each time.
+    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(256 * 2**20),
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(2**30),
+    "spark.executorEnv.MALLOC_TOP_PAD_": str(16 * 2**20),
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+
+
+@contextmanager
+def open_session(
+    settings: SparkSettings, name: str, *, input_bytes: int | None = None, imports: Sequence[str] = ()
+) -> Iterator[SparkSession]:
+    """Open a session that stops at the end of the block, also after a signal.
+
+    `input_bytes` is the size of the data, where it is known: little data gets a plan of one task and a JVM that starts
+    fast. `imports` are modules that are needed later; they are imported while Java starts.
+    """
+    _require_java()
+    # Workers would otherwise start the first python3 on the PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with open_temporary_folder() as folder:
+        spark = _build(settings, name, input_bytes, imports)
+        install_handlers()
+        try:
+            spark.addArtifacts(_zip_packages(folder), pyfile=True)
+            yield spark
+        finally:
+            _stop(spark)
+            remove_unfinished_attempts()  # again: tasks that still ran may have written since
+
+
+def _stop(spark: SparkSession) -> None:
+    """Stop the session; an error here must not hide the first one."""
+
+    def stop() -> None:
+        try:
+            spark.stop()
+        except Exception as error:
+            logger.debug("Spark did not stop cleanly: %s", error)
+
+    if received_signal() is None:
+        stop()
+        return
+    # The signal interrupted a call to Java, whose answer this thread would take for the next one's: use another.
+    thread = threading.Thread(target=stop, name="stop", daemon=True)
+    thread.start()
+    thread.join(timeout=STOP_SECONDS)
+
+
+def _build(settings: SparkSettings, name: str, input_bytes: int | None, imports: Sequence[str]) -> SparkSession:
+    from pyspark.conf import SparkConf
+    from pyspark.sql import SparkSession
+
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    elsewhere = submitted or "SPARK_REMOTE" in os.environ
+    local = not elsewhere and (settings.master or "local").startswith("local")
+    chosen = {**(build_local_settings(settings.settings, input_bytes) if local else {}), **REQUIRED}
+    chosen |= settings.settings
+    if settings.master is not None and not elsewhere:
+        chosen["spark.master"] = settings.master
+    if local:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if submitted:  # settings passed to spark-submit take precedence
+        conf = SparkConf()
+        chosen = {key: value for key, value in chosen.items() if not conf.contains(key)}
+    if imports:  # only now that PySpark is imported: two threads must not import it at once
+        threading.Thread(target=_import_quietly, args=(imports,), name="imports", daemon=True).start()
+    if local:
+        start_java({"spark.app.name": name, **chosen})
+    builder = SparkSession.builder.appName(name)
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def list_imports(pipeline: str, config: Config) -> tuple[str, ...]:
+    """Return the modules of a run that take long to import."""
+    return (pipeline,) if config.checks == "off" else (pipeline, "pipelines.quality.expectations.engine")
+
+
+def _import_quietly(modules: Sequence[str]) -> None:
+    """Import modules ahead of their use; where that fails, their use reports the error."""
+    with suppress(Exception):
+        for module in modules:
+            importlib.import_module(module)
+
+
+def build_local_settings(settings: Mapping[str, str], input_bytes: int | None) -> dict[str, str]:
+    """Return the defaults of a session on this machine for data of this size; None where the size is not known."""
+    small = input_bytes is not None and input_bytes < SMALL_BYTES
+    tiny = TINY if input_bytes is not None and input_bytes < TINY_BYTES else {}
+    return {**LOCAL, **tiny, "spark.driver.defaultJavaOptions": build_java_options(settings, small=small)}
+
+
+def build_java_options(settings: Mapping[str, str], *, small: bool = False) -> str:
+    """Return the options for Java; our collector only if none is set, because Java refuses two."""
+    options = [settings.get("spark.driver.extraJavaOptions", ""), *[os.environ.get(v, "") for v in JAVA_VARIABLES]]
+    has_collector = re.search(r"-XX:\+Use\w+GC\b", " ".join(options))
+    collector = () if has_collector else (SMALL_COLLECTOR if small else COLLECTOR,)
+    return " ".join((*JAVA, *((SMALL_JAVA,) if small else ()), *collector, *build_archive_options()))
+
+
+def _zip_packages(folder: Path) -> str:
+    """Zip our packages for executors that have no copy of the project."""
+    target = folder / "assay.zip"
+    with zipfile.ZipFile(target, "w") as archive:
+        for package in SHIPPED:
+            for source in sorted((ROOT / package).rglob("*.py")):
+                archive.write(source, source.relative_to(ROOT))
+    return str(target)
+
+
+def _require_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if "SPARK_REMOTE" in os.environ or (home and Path(home, "bin", "java").exists()) or shutil.which("java"):
+        return
+    raise AssayError(
+        "Spark needs Java 17 or newer; there is none on the PATH or in JAVA_HOME",
+        hint="install it, e.g. `apt-get install openjdk-17-jre-headless` or `brew install openjdk@17`",
+    )

@@ -1,0 +1,106 @@
+"""The doors to the terminal: what is printed has no secrets, and nothing from the data that controls a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from schemas.printable import escape_line, escape_unprintable
+from schemas.redact import redact_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+_UNLIMITED = 10_000  # columns of output that is piped; tables are as wide as they need
+
+
+def make_safe(text: str) -> str:
+    """Hide secrets and escape control characters; line breaks stay."""
+    return escape_unprintable(redact_text(text))
+
+
+def echo_line(text: str) -> None:
+    """Print one line, whatever the data in it contains."""
+    click.echo(escape_line(text))
+
+
+class SafeStream:
+    """A text stream that makes everything safe that is written to it, also by libraries."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.raw = stream
+
+    def write(self, text: str) -> int:
+        self.raw.write(make_safe(text))
+        return len(text)
+
+    def writelines(self, lines: list[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    @property
+    def buffer(self) -> SafeBytes:
+        return SafeBytes(self)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.raw, name)
+
+
+class SafeBytes:
+    """The binary side of a safe stream: bytes are text in UTF-8."""
+
+    def __init__(self, stream: SafeStream) -> None:
+        self._stream = stream
+
+    def write(self, content: bytes) -> int:
+        self._stream.write(content.decode("utf-8", "replace"))
+        return len(content)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
+@contextmanager
+def guard_streams() -> Iterator[None]:
+    """Make standard output and standard error safe."""
+    out, err = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = SafeStream(out), SafeStream(err)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = out, err
+
+
+def open_console(*, stderr: bool = False, wide: bool = False) -> Console:
+    """Open a console of rich; `wide` makes it as wide as its tables need where there is no terminal.
+
+    It makes the text safe that it is given, and writes its own colours past the guarded streams.
+    """
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+    from rich.text import Text
+
+    class SafeConsole(Console):
+        def render_str(self, text: str, **options: Any) -> Text:
+            return super().render_str(make_safe(text), **options)
+
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Any:
+            if isinstance(renderable, Text) and make_safe(renderable.plain) != renderable.plain:
+                renderable = Text(make_safe(renderable.plain), style=renderable.style)
+            rendered: Iterator[Segment] = iter(super().render(renderable, options))
+            return rendered
+
+    stream = sys.stderr if stderr else sys.stdout
+    raw = stream.raw if isinstance(stream, SafeStream) else stream
+    width = _UNLIMITED if wide and not raw.isatty() else None
+    return SafeConsole(file=raw, stderr=stderr, width=width, highlight=False)
+
+
+def print_line(console: Console, text: str) -> None:
+    """Print one line on a console, without markup, whatever the data in it contains."""
+    console.print(escape_line(text), highlight=False, soft_wrap=True, markup=False)
