@@ -1,0 +1,59 @@
+"""The public interface of Assay, for notebooks and Spark code.
+
+Each name is imported when it is first used, so `import assay` is instant and starts nothing. Read `_MODULES` for where
+each name is defined.
+
+Files in reading order: `evaluation` (`evaluate`), `in_memory` (its steps without Spark), `result` (what it returns).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from assay.evaluation import evaluate
+    from assay.result import EvaluationResult
+    from pipelines.warehouse.tables import read_table
+    from udfs.conventions import Conventions
+    from udfs.evaluator import Evaluator, evaluate_tables
+    from udfs.functions import compute_metric, register_functions
+    from udfs.multi_list import evaluate_pairs, evaluate_systems
+
+_MODULES = {
+    "Conventions": "udfs.conventions",
+    "EvaluationResult": "assay.result",
+    "Evaluator": "udfs.evaluator",
+    "compute_metric": "udfs.functions",
+    "evaluate": "assay.evaluation",
+    "evaluate_pairs": "udfs.multi_list",
+    "evaluate_systems": "udfs.multi_list",
+    "evaluate_tables": "udfs.evaluator",
+    "read_table": "pipelines.warehouse.tables",
+    "register_functions": "udfs.functions",
+}
+
+__all__ = [
+    "Conventions",
+    "EvaluationResult",
+    "Evaluator",
+    "compute_metric",
+    "evaluate",
+    "evaluate_pairs",
+    "evaluate_systems",
+    "evaluate_tables",
+    "read_table",
+    "register_functions",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'assay' has no attribute {name!r}; it has {', '.join(__all__)}")
+    value = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value  # the next use does not come here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
