@@ -1,7 +1,8 @@
-"""All benchmarks, one after the other; their figures also go to build/bench.json.
+"""Run all benchmarks in turn; their figures also go to build/bench.json.
 
-python -m benchmarks           # every part, at least half an hour on two cores
-python -m benchmarks labels    # one part: metrics, memory, statistics, labels or checks
+python -m benchmarks           # every part; at least half an hour on two cores
+python -m benchmarks labels    # one part: metrics, memory, statistics, labels, checks, worlds, opinions,
+                               # judging or draws
 """
 
 import json
@@ -11,14 +12,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import in_memory, label_scale, on_spark, quality, statistics
+from benchmarks import draws, in_memory, judging, label_scale, on_spark, opinions, quality, statistics, worlds
 
 PARTS: dict[str, Callable[[], Any]] = {
     "metrics": on_spark.main,
     "memory": lambda: in_memory.measure(50_000),
-    "statistics": lambda: statistics.measured([500_000, 1_000_000], 1_000),
+    "statistics": lambda: statistics.measure_sizes([500_000, 1_000_000], 1_000),
     "labels": lambda: label_scale.measure_all([1_000_000, 10_000_000, 50_000_000]),
     "checks": quality.main,
+    "worlds": lambda: worlds.main([]),
+    "opinions": lambda: opinions.main([]),
+    "judging": lambda: judging.main([]),
+    "draws": draws.main,
 }
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""From tables to per-query numbers in memory: Assay against pytrec_eval and ranx, as ratios in one run.
+"""From tables to per-query metrics in memory: Assay against pytrec_eval and ranx, as ratios in one run.
 
     python -m benchmarks.in_memory [queries] [output.json]
 
-Every tool starts from the same pandas tables and ends with one number per query and metric, so that what it takes to
-build a tool's own structures counts, as it does for whoever uses it. Compilation does not: each warms up first.
+Every tool starts from the same pandas tables and ends with one number per query and metric, so the time to build a
+tool's own structures counts. Compilation does not: each warms up first.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import pandas as pd
 import pytrec_eval
 
 from udfs.conventions import Conventions
-from udfs.evaluator import evaluate
-from udfs.registry import parse
+from udfs.evaluator import evaluate_tables
+from udfs.registry import parse_metric
 
 DOCUMENTS = 20
 LABELS = 10
@@ -42,7 +42,7 @@ METRICS = [
 FLOOR = 2.0
 
 
-def tables(queries: int, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
+def draw_tables(queries: int, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rankings of 20 documents and 10 labels for each query, about half of them of ranked documents."""
     rng = np.random.default_rng(seed)
     # Steps of at least 1 from a random start: no document comes twice in a query.
@@ -52,55 +52,59 @@ def tables(queries: int, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
     labelled = pool[:, DOCUMENTS - LABELS // 2 : DOCUMENTS + LABELS - LABELS // 2]
     names = np.array([f"query {number}" for number in range(queries)], dtype=object)
 
-    def frame(docs: Any) -> dict[str, Any]:
+    def build_columns(docs: Any) -> dict[str, Any]:
         ids = [f"doc-{number}" for number in docs.ravel()]
         return {"query_id": np.repeat(names, docs.shape[1]), "doc_id": np.array(ids, dtype=object)}
 
     score = rng.random(ranked.size, dtype=np.float32).astype(np.float64)  # trec_eval compares 32 bits
-    rankings = pd.DataFrame({**frame(ranked), "score": score})
+    rankings = pd.DataFrame({**build_columns(ranked), "score": score})
     grades = np.minimum(rng.geometric(0.5, labelled.size) - 1, 3)
     grades[::LABELS] = 1  # ranx wants a relevant document for each query
-    return rankings, pd.DataFrame({**frame(labelled), "grade": grades})
+    return rankings, pd.DataFrame({**build_columns(labelled), "grade": grades})
 
 
-def with_assay(rankings: pd.DataFrame, labels: pd.DataFrame) -> dict[str, Any]:
-    table = evaluate(rankings, labels, [ours for ours, _, _ in METRICS], conventions=Conventions(no_relevant="zero"))
-    return {ours: table[parse(ours).key].to_numpy() for ours, _, _ in METRICS}
+def score_with_assay(rankings: pd.DataFrame, labels: pd.DataFrame) -> dict[str, Any]:
+    table = evaluate_tables(
+        rankings, labels, [ours for ours, _, _ in METRICS], conventions=Conventions(no_relevant="zero")
+    )
+    return {ours: table[parse_metric(ours).key].to_numpy() for ours, _, _ in METRICS}
 
 
-def nested(table: pd.DataFrame, column: str) -> dict[str, dict[str, Any]]:
+def nest_rows(table: pd.DataFrame, column: str) -> dict[str, dict[str, Any]]:
     result: dict[str, dict[str, Any]] = {}
     for query, doc, value in zip(table["query_id"], table["doc_id"], table[column].tolist(), strict=True):
         result.setdefault(query, {})[doc] = value
     return result
 
 
-def with_pytrec_eval(rankings: pd.DataFrame, labels: pd.DataFrame) -> dict[str, Any]:
+def score_with_pytrec_eval(rankings: pd.DataFrame, labels: pd.DataFrame) -> dict[str, Any]:
     cuts = ",".join(map(str, CUTS))
     measures = {f"{name}.{cuts}" for name in ("ndcg_cut", "P", "recall", "map_cut")} | {"recip_rank", "Rprec"}
-    found = pytrec_eval.RelevanceEvaluator(nested(labels, "grade"), measures).evaluate(nested(rankings, "score"))
-    return {ours: np.array([row[theirs] for row in found.values()]) for ours, theirs, _ in METRICS}
+    results = pytrec_eval.RelevanceEvaluator(nest_rows(labels, "grade"), measures).evaluate(
+        nest_rows(rankings, "score")
+    )
+    return {ours: np.array([row[theirs] for row in results.values()]) for ours, theirs, _ in METRICS}
 
 
-def with_ranx(rankings: pd.DataFrame, labels: pd.DataFrame) -> dict[str, Any]:
+def score_with_ranx(rankings: pd.DataFrame, labels: pd.DataFrame) -> dict[str, Any]:
     import ranx
 
     qrels = ranx.Qrels.from_df(labels, q_id_col="query_id", doc_id_col="doc_id", score_col="grade")
     run = ranx.Run.from_df(rankings, q_id_col="query_id", doc_id_col="doc_id", score_col="score")
-    found = ranx.evaluate(qrels, run, [theirs for _, _, theirs in METRICS], return_mean=False)
-    return {ours: found[theirs] for ours, _, theirs in METRICS}
+    results = ranx.evaluate(qrels, run, [theirs for _, _, theirs in METRICS], return_mean=False)
+    return {ours: results[theirs] for ours, _, theirs in METRICS}
 
 
 TOOLS: dict[str, Callable[[pd.DataFrame, pd.DataFrame], dict[str, Any]]] = {
-    "assay": with_assay,
-    "pytrec_eval": with_pytrec_eval,
-    "ranx": with_ranx,
+    "assay": score_with_assay,
+    "pytrec_eval": score_with_pytrec_eval,
+    "ranx": score_with_ranx,
 }
 
 
 def measure(queries: int) -> dict[str, Any]:
-    """The best time of each tool over several rounds, the tools taking turns; and how well their numbers agree."""
-    small, data = tables(200), tables(queries)
+    """The best time of each tool over several rounds in turns, and the largest difference of their means."""
+    small, data = draw_tables(200), draw_tables(queries)
     for run in TOOLS.values():
         run(*small)
     seconds: dict[str, list[float]] = {name: [] for name in TOOLS}
@@ -111,9 +115,9 @@ def measure(queries: int) -> dict[str, Any]:
             start = time.perf_counter()
             values = run(*data)
             seconds[name].append(time.perf_counter() - start)
-            means[name] = {metric: float(np.mean(found)) for metric, found in values.items()}
+            means[name] = {metric: float(np.mean(numbers)) for metric, numbers in values.items()}
     best = {name: min(times) for name, times in seconds.items()}
-    off = {name: max(abs(found[m] - means["assay"][m]) for m in found) for name, found in means.items()}
+    off = {name: max(abs(of_tool[m] - means["assay"][m]) for m in of_tool) for name, of_tool in means.items()}
     return {
         "queries": queries,
         "documents": DOCUMENTS,

@@ -1,4 +1,4 @@
-"""How fast a log becomes labels as it grows, and how that compares with one join and one aggregate in DuckDB.
+"""Time from a log to labels by size, compared with one join and one aggregate in DuckDB.
 
 python -m benchmarks.label_scale --impressions 1000000 10000000 50000000
 """
@@ -15,14 +15,14 @@ from pathlib import Path
 import duckdb
 from pyspark.sql import SparkSession
 
-from benchmarks.memory import peak_megabytes
-from jobs.session import session
-from pipelines.config import Spark
-from pipelines.hold import held_in
-from pipelines.label import build_labels
-from pipelines.label_config import LabelConfig
-from pipelines.simulate import simulate
-from pipelines.simulation.config import SimulationConfig
+from benchmarks.memory import measure_peaks
+from jobs.support.session import open_session
+from pipelines.config.spark import SparkSettings
+from pipelines.labels.build import build_labels
+from pipelines.labels.settings import LabelSettings
+from pipelines.simulation.settings import SimulationSettings
+from pipelines.simulation.simulate import simulate
+from pipelines.warehouse.checkpoint import build_checkpointer
 
 SHOWN = 10
 AGGREGATE = """
@@ -39,8 +39,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--impressions", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--memory", default="3g")
-    given = parser.parse_args()
-    measure_all(given.impressions, given.memory)
+    arguments = parser.parse_args()
+    measure_all(arguments.impressions, arguments.memory)
 
 
 def measure_all(sizes: Sequence[int], memory: str = "3g") -> list[dict[str, float]]:
@@ -49,9 +49,9 @@ def measure_all(sizes: Sequence[int], memory: str = "3g") -> list[dict[str, floa
     for impressions in sizes:
         partitions = str(8 + impressions // 500_000)
         settings = {"spark.driver.memory": memory, "spark.sql.shuffle.partitions": partitions}
-        with session(Spark(master="local[2]", settings=settings), "assay benchmark labels") as spark:
+        with open_session(SparkSettings(master="local[2]", settings=settings), "assay benchmark labels") as spark:
             figures.append(measure(spark, impressions))
-        print(_line(figures[-1]), flush=True)
+        print(_format_figures(figures[-1]), flush=True)
     return figures
 
 
@@ -59,18 +59,18 @@ def measure(spark: SparkSession, impressions: int) -> dict[str, float]:
     """Rows per second from files to published labels, and the ratio to DuckDB's part of the work."""
     with tempfile.TemporaryDirectory() as folder:
         start = time.monotonic()
-        _draw(spark, impressions, folder)
-        drawing = time.monotonic() - start
+        _write_log(spark, impressions, folder)
+        simulating = time.monotonic() - start
         start = time.monotonic()
-        rows = _label(spark, Path(folder))
+        rows = _build_labels(spark, Path(folder))
         ours = time.monotonic() - start
-        peaks = peak_megabytes()
+        peaks = measure_peaks()
         # In a process of its own: the memory of this one is the driver's.
         with multiprocessing.get_context("spawn").Pool(1) as alone:
             theirs = alone.apply(_aggregate, (folder,))
     return {
         "impressions": rows,
-        "drawing_seconds": drawing,
+        "simulation_seconds": simulating,
         "seconds": ours,
         "duckdb_seconds": theirs,
         "driver_megabytes": peaks["driver (Python)"],
@@ -78,9 +78,9 @@ def measure(spark: SparkSession, impressions: int) -> dict[str, float]:
     }
 
 
-def _draw(spark: SparkSession, impressions: int, folder: str) -> None:
+def _write_log(spark: SparkSession, impressions: int, folder: str) -> None:
     queries = max(1_000, impressions // 2_000)
-    log = simulate(spark, SimulationConfig(pages=impressions // SHOWN, queries=queries))
+    log = simulate(spark, SimulationSettings(pages=impressions // SHOWN, queries=queries))
     log.impressions.write.parquet(f"{folder}/impressions")
     log.interactions.write.parquet(f"{folder}/interactions")
 
@@ -92,21 +92,29 @@ def _aggregate(folder: str) -> float:
     return time.monotonic() - start
 
 
-def _line(of: dict[str, float]) -> str:
+def _format_figures(figures: dict[str, float]) -> str:
+    rows, seconds, duckdb_seconds = figures["impressions"], figures["seconds"], figures["duckdb_seconds"]
     return (
-        f"{of['impressions']:,} impressions, drawn in {of['drawing_seconds']:.0f} s: {of['seconds']:.1f} s to labels, "
-        f"{of['impressions'] / of['seconds']:,.0f} rows/s; DuckDB's join and aggregate alone "
-        f"{of['duckdb_seconds']:.1f} s, ratio {of['seconds'] / of['duckdb_seconds']:.1f}; peak of the driver "
-        f"{of['driver_megabytes']:,} MB in Python, {of['java_megabytes']:,} MB in Java, which works here too"
+        f"{rows:,} impressions, simulated in {figures['simulation_seconds']:.0f} s: {seconds:.1f} s to labels, "
+        f"{rows / seconds:,.0f} rows/s; DuckDB's join and aggregate alone {duckdb_seconds:.1f} s, "
+        f"ratio {seconds / duckdb_seconds:.1f}; peak of the driver {figures['driver_megabytes']:,} MB in Python, "
+        f"{figures['java_megabytes']:,} MB in Java, which also runs the tasks"
     )
 
 
-def _label(spark: SparkSession, folder: Path) -> int:
+def _build_labels(spark: SparkSession, folder: Path) -> int:
     impressions, interactions = (spark.read.parquet(str(folder / name)) for name in ("impressions", "interactions"))
-    built = build_labels(impressions, interactions, LabelConfig(), keep=held_in(f"{folder}/held"))
+    rows = impressions.count()
+    built = build_labels(
+        impressions,
+        interactions,
+        LabelSettings(),
+        checkpoint=build_checkpointer(f"{folder}/checkpoints"),
+        impressions_read=rows,
+    )
     for name in ("labels", "propensities", "denoise_funnel"):
         getattr(built, name).write.parquet(str(folder / name))
-    return impressions.count()
+    return rows
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Labels against a truth that is known: which system do they call better, and is it?
+"""Compare labels with a known truth: which system do they call better, and is it?
 
     python -m benchmarks.labels --pages 400000 --seeds 4
 
-Draws logs, evaluates them as `assay evaluate` does, and prints the differences from production and the gate's verdicts
-beside the differences by the true grades and by naive click rates.
+Simulates logs, evaluates them as `assay evaluate` does, and prints the differences from production and the gate's
+verdicts beside the differences by the true grades and by naive click rates.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ import pandas as pd
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.session import session
-from jobs.truth import PAIR, beside_truth
-from pipelines.config import Config, Spark
-from pipelines.evaluate import evaluate, label
-from pipelines.runs import Manifest
-from pipelines.simulate import simulate
-from pipelines.simulation.config import SimulationConfig
-from pipelines.storage import Storage
+from jobs.support.session import open_session
+from jobs.support.truth import PAIR, compare_with_truth
+from pipelines.config.model import Config
+from pipelines.config.spark import SparkSettings
+from pipelines.evaluate import evaluate
+from pipelines.label import label
+from pipelines.simulation.settings import SimulationSettings
+from pipelines.simulation.simulate import simulate
+from pipelines.warehouse.runs import Manifest
+from pipelines.warehouse.storage import Storage
 
 DAY = dt.date(2026, 1, 11)
 LOG = ("impressions", "interactions", "queries")
@@ -40,45 +42,49 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--memory", default="3g")
     parser.add_argument("--depths", type=int, nargs="+", default=[20, 10], help="documents in every ranking")
-    parser.add_argument("--no-coec", action="store_true", help="leave out what needs the log to be labelled twice")
-    parser.add_argument("--picture", type=Path, help="draw the means there, as SVG")
-    given = parser.parse_args()
-    settings = {"spark.driver.memory": given.memory, "spark.sql.shuffle.partitions": "8"}
-    seeds = range(given.first_seed, given.first_seed + given.seeds)
-    with session(Spark(master="local[2]", settings=settings), "assay benchmark labels") as spark:
-        tables = [run(spark, seed, given.pages, given.depths, coec=not given.no_coec) for seed in seeds]
-    print(f"\nmean of {given.seeds} seeds, {given.pages:,} pages")
+    parser.add_argument("--no-coec", action="store_true", help="skip coec, which labels the log twice")
+    parser.add_argument("--picture", type=Path, help="write a chart of the means there, as SVG")
+    arguments = parser.parse_args()
+    settings = {"spark.driver.memory": arguments.memory, "spark.sql.shuffle.partitions": "8"}
+    seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+    with open_session(SparkSettings(master="local[2]", settings=settings), "assay benchmark labels") as spark:
+        tables = [
+            run_seed(spark, seed, arguments.pages, arguments.depths, coec=not arguments.no_coec) for seed in seeds
+        ]
+    print(f"\nmean of {arguments.seeds} seeds, {arguments.pages:,} pages")
     means = pd.concat(tables).groupby(level=[0, 1]).mean(numeric_only=True)
     print(means.round(4).to_string())
-    if given.picture is not None:
-        title = f"NDCG@10 against production: {given.pages:,} pages of a simulated log, mean of {given.seeds} seeds"
-        given.picture.write_text(drawing(means.loc[max(given.depths)], title), encoding="utf-8")
+    if arguments.picture is not None:
+        title = (
+            f"NDCG@10 against production: {arguments.pages:,} pages of a simulated log, mean of {arguments.seeds} seeds"
+        )
+        arguments.picture.write_text(render_chart(means.loc[max(arguments.depths)], title), encoding="utf-8")
 
 
-def run(spark: SparkSession, seed: int, pages: int, depths: Sequence[int], *, coec: bool) -> pd.DataFrame:
-    """One log: per depth and system the true difference from production, and what the labels say."""
+def run_seed(spark: SparkSession, seed: int, pages: int, depths: Sequence[int], *, coec: bool) -> pd.DataFrame:
+    """One log: the true and the estimated difference from production, by depth and system."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        draw(spark, SimulationConfig(seed=seed, pages=pages), folder, depths)
+        write_logs(spark, SimulationSettings(seed=seed, pages=pages), folder, depths)
         start = time.monotonic()
-        first = evaluate(spark, setting(folder, depths[0]), DAY).manifest
+        first = evaluate(spark, build_config(folder, depths[0]), DAY).manifest
         seconds = time.monotonic() - start
         runs = {depths[0]: first}
-        for depth in depths[1:]:  # by the labels that are there
-            runs[depth] = evaluate(spark, setting(folder, depth, labels_of=first.run), DAY).manifest
+        for depth in depths[1:]:  # with the same labels
+            runs[depth] = evaluate(spark, build_config(folder, depth, labels_of=first.run), DAY).manifest
         impressions = first.inputs["impressions"]["read"]
         print(
             f"seed {seed}: {impressions:,} impressions evaluated in {seconds:.0f} s; rank correlation with the true "
-            f"grade: {correlations(spark, folder, first, coec=coec)}",
+            f"grade: {describe_correlations(spark, folder, first, coec=coec)}",
             flush=True,
         )
-        found = {depth: compared(folder, depth, manifest, first) for depth, manifest in runs.items()}
-        table = pd.concat(found, names=["depth", "system"])
+        tables = {depth: compare_run(folder, depth, manifest, first) for depth, manifest in runs.items()}
+        table = pd.concat(tables, names=["depth", "system"])
     print(table.round(4).to_string(), flush=True)
     return table
 
 
-def draw(spark: SparkSession, config: SimulationConfig, folder: Path, depths: Sequence[int]) -> None:
+def write_logs(spark: SparkSession, config: SimulationSettings, folder: Path, depths: Sequence[int]) -> None:
     """Write the log, its truth, and the rankings at every depth."""
     log = simulate(spark, config)
     for name in (*LOG, "truth_grades"):
@@ -87,8 +93,8 @@ def draw(spark: SparkSession, config: SimulationConfig, folder: Path, depths: Se
         log.rankings.where(F.col("rank") <= depth).write.parquet(str(folder / f"rankings-{depth}"))
 
 
-def setting(folder: Path, depth: int, **values: object) -> Config:
-    """What a team would configure: production is the baseline, and nothing may be worse than it."""
+def build_config(folder: Path, depth: int, **values: object) -> Config:
+    """A typical configuration: production is the baseline, and no candidate may be worse."""
     inputs = {name: {"path": str(folder / name)} for name in LOG}
     fixed = {
         "inputs": inputs | {"rankings": {"path": str(folder / f"rankings-{depth}")}},
@@ -102,41 +108,41 @@ def setting(folder: Path, depth: int, **values: object) -> Config:
     return Config.model_validate(fixed | values)
 
 
-def table_of(folder: Path, manifest: Manifest, name: str) -> pd.DataFrame:
+def read_run_table(folder: Path, manifest: Manifest, name: str) -> pd.DataFrame:
     """A published table of a run."""
     data = Storage(str(folder / "warehouse")).dataset(manifest.tables[name].path)
-    found: pd.DataFrame = data.to_table().to_pandas()
-    return found
+    table: pd.DataFrame = data.to_table().to_pandas()
+    return table
 
 
-def correlations(spark: SparkSession, folder: Path, manifest: Manifest, *, coec: bool) -> str:
-    """How labels, click rates, and clicks over expected clicks follow the true grade, on the judged pairs."""
+def describe_correlations(spark: SparkSession, folder: Path, manifest: Manifest, *, coec: bool) -> str:
+    """Rank correlation of labels, click rates and clicks over expected clicks with the true grade, on judged pairs."""
     truth = pd.read_parquet(folder / "truth_grades").rename(columns={"grade": "truth"})
-    labels = table_of(folder, manifest, "labels")
+    labels = read_run_table(folder, manifest, "labels")
     judged = labels[labels["grade"].notna()].merge(truth, on=PAIR)
-    shown = ["lift_click", "ctr"]
+    shown = ["relevance", "ctr"]
     if coec:
-        judged = judged.merge(by_coec(spark, folder), on=PAIR)
+        judged = judged.merge(label_by_coec(spark, folder), on=PAIR)
         shown.append("coec")
-    found = [f"{name} {judged['truth'].corr(judged[name], method='spearman'):.3f}" for name in shown]
-    return ", ".join(found) + f" on {len(judged):,} pairs"
+    values = [f"{name} {judged['truth'].corr(judged[name], method='spearman'):.3f}" for name in shown]
+    return ", ".join(values) + f" on {len(judged):,} pairs"
 
 
-def by_coec(spark: SparkSession, folder: Path) -> pd.DataFrame:
-    """The lift of every pair where position is corrected for by clicks over expected clicks."""
-    config = setting(folder, 0)  # a depth that is not read: only the log is
+def label_by_coec(spark: SparkSession, folder: Path) -> pd.DataFrame:
+    """The relevance of every pair with position bias estimated by clicks over expected clicks."""
+    config = build_config(folder, 0)  # a depth that is not read: only the log is
     plain = config.labels.propensity.model_copy(update={"estimator": "coec", "jackknife": False})
     other = config.model_copy(update={"labels": config.labels.model_copy(update={"propensity": plain})})
-    labels = table_of(folder, label(spark, other, DAY).manifest, "labels")
-    return labels[[*PAIR, "lift_click"]].rename(columns={"lift_click": "coec"})
+    labels = read_run_table(folder, label(spark, other, DAY).manifest, "labels")
+    return labels[[*PAIR, "relevance"]].rename(columns={"relevance": "coec"})
 
 
-def compared(folder: Path, depth: int, manifest: Manifest, labelled: Manifest) -> pd.DataFrame:
-    """Per system what the run says, beside the truth and the other ways to count."""
+def compare_run(folder: Path, depth: int, manifest: Manifest, labelled: Manifest) -> pd.DataFrame:
+    """The differences of the run by system, beside the truth and other conventions."""
     rankings, truth = (pd.read_parquet(folder / name) for name in (f"rankings-{depth}", "truth_grades"))
-    comparisons = table_of(folder, manifest, "comparisons")
-    gaps = beside_truth(rankings, truth, table_of(folder, labelled, "labels"), comparisons).gaps
-    ways = table_of(folder, manifest, "sensitivity").pivot(index="candidate", columns="unjudged", values="delta")
+    comparisons = read_run_table(folder, manifest, "comparisons")
+    gaps = compare_with_truth(rankings, truth, read_run_table(folder, labelled, "labels"), comparisons).gaps
+    ways = read_run_table(folder, manifest, "sensitivity").pivot(index="candidate", columns="unjudged", values="delta")
     whole = comparisons[(comparisons["segment"] == "all") & (comparisons["metric"] == "ndcg_at_10")]
     kept = whole.set_index("candidate")
     return pd.DataFrame(
@@ -160,8 +166,8 @@ SHOWN = {
 }
 
 
-def drawing(means: pd.DataFrame, title: str) -> str:
-    """The differences from production: true, as Assay reads them, and as click rates do."""
+def render_chart(means: pd.DataFrame, title: str) -> str:
+    """A chart of the differences from production: true, by Assay, and by click rates."""
     values = means[list(SHOWN)]
     reach = 1.1 * float(values.abs().to_numpy().max())
     width, top, step = 640, 70, 40

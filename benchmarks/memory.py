@@ -1,4 +1,4 @@
-"""The most memory that this process and those it started have held."""
+"""Peak memory of this process and its descendants."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 
-def peak_megabytes() -> dict[str, int]:
-    """Per kind of process, the largest peak: this Python, the JVM, and the largest Python worker."""
+def measure_peaks() -> dict[str, int]:
+    """Return the peak per kind of process: this Python, the JVM, and the largest Python worker."""
     peaks = {"driver (Python)": _peak(os.getpid())}
-    for pid in descendants(os.getpid()):
+    for pid in list_descendants(os.getpid()):
         try:
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:
@@ -20,8 +20,8 @@ def peak_megabytes() -> dict[str, int]:
     return peaks
 
 
-def descendants(root: int) -> list[int]:
-    """Every process that this one started, and that those started."""
+def list_descendants(root: int) -> list[int]:
+    """List the descendants of a process."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -29,10 +29,10 @@ def descendants(root: int) -> list[int]:
                 parents[int(entry.name)] = int(entry.joinpath("stat").read_text().rpartition(")")[2].split()[1])
             except OSError:
                 continue
-    found = [root]
-    for pid in found:
-        found += [child for child, parent in parents.items() if parent == pid]
-    return found[1:]
+    pids = [root]
+    for pid in pids:
+        pids += [child for child, parent in parents.items() if parent == pid]
+    return pids[1:]
 
 
 def _peak(pid: int) -> int:

@@ -23,14 +23,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks import peers
-from benchmarks.memory import peak_megabytes
-from jobs.session import session
-from pipelines.aggregate import aggregate
-from pipelines.config import Spark
-from pipelines.estimate import estimate
-from pipelines.score import Evidence, score
+from benchmarks.memory import measure_peaks
+from jobs.support.session import open_session
+from pipelines.comparison.estimate import estimate_metrics, select_segment_metrics
+from pipelines.config.spark import SparkSettings
+from pipelines.scoring.score import ScoringTables, score_lists
 from udfs.conventions import Conventions
-from udfs.registry import parse_all
+from udfs.registry import parse_metrics
 from udfs.statistics.plan import Plan
 
 DOCUMENTS = 20
@@ -43,7 +42,7 @@ SECONDS = 100  # a tool that has taken as long gets no other turn
 SLOW = 50_000  # beyond this many queries, what takes minutes for them is left out
 
 
-def generate(spark: SparkSession, queries: int, folder: Path, *, hot: int = 0) -> None:
+def generate_tables(spark: SparkSession, queries: int, folder: Path, *, hot: int = 0) -> None:
     """Rankings of 20 documents and 10 labels per query, half of them of ranked documents; `hot` more for query 0."""
     base = spark.range(queries).select(
         F.concat(F.lit("q"), F.lpad(F.col("id").cast("string"), 7, "0")).alias("query_id"), "id"
@@ -70,15 +69,15 @@ def _write(table: DataFrame, folder: Path) -> None:
     table.repartition(8).write.mode("overwrite").parquet(str(folder))
 
 
-def with_assay(spark: SparkSession, folder: Path, queries: int) -> float:
+def score_with_assay(spark: SparkSession, folder: Path, queries: int) -> float:
     """The real stages, written and read back as the job does; the mean ndcg@10 is returned."""
-    specs = parse_all(METRICS)
+    specs = parse_metrics(METRICS)
     rankings = spark.read.parquet(str(folder / "rankings")).withColumn("score", F.lit(None).cast("double"))
-    evidence = Evidence(spark.read.parquet(str(folder / "labels")), spark.read.parquet(str(folder / "queries")))
+    tables = ScoringTables(spark.read.parquet(str(folder / "labels")), spark.read.parquet(str(folder / "queries")))
     segments = ["segment_of"]
-    scored = score(
+    scored = score_lists(
         rankings,
-        evidence,
+        tables,
         systems=["s"],
         segments=segments,
         specs=specs,
@@ -93,32 +92,32 @@ def with_assay(spark: SparkSession, folder: Path, queries: int) -> float:
         pooled=tuple(spec.key for spec in specs if spec.metric.pool is not None),
         segments=(tuple(segments),),
     )
-    means = aggregate(estimate(spark.read.parquet(target), plan=plan)).collect()
+    means = select_segment_metrics(estimate_metrics(spark.read.parquet(target), plan=plan)).collect()
     return next(float(row["macro"]) for row in means if row["segment"] == "all" and row["metric"] == "ndcg_at_10")
 
 
-def tools(spark: SparkSession, queries: int) -> dict[str, Callable[[], float]]:
-    """Assay, and what people use that is no part of Spark."""
+def list_tools(spark: SparkSession, queries: int) -> dict[str, Callable[[], float]]:
+    """Assay, and tools outside Spark."""
     folder = FOLDER / str(queries)
     return {
-        "Assay on Spark": lambda: with_assay(spark, folder, queries),
-        "DuckDB SQL": lambda: peers.with_duckdb(folder, CUTS),
-        "DuckDB SQL, and its counts": lambda: peers.with_duckdb(folder, CUTS, counts=True),
-        "Polars": lambda: peers.with_polars(folder, CUTS),
+        "Assay on Spark": lambda: score_with_assay(spark, folder, queries),
+        "DuckDB SQL": lambda: peers.score_with_duckdb(folder, CUTS),
+        "DuckDB SQL, and its counts": lambda: peers.score_with_duckdb(folder, CUTS, counts=True),
+        "Polars": lambda: peers.score_with_polars(folder, CUTS),
     }
 
 
-def other_ways(spark: SparkSession, queries: int) -> dict[str, Callable[[], float]]:
-    """What people use on Spark itself."""
+def list_spark_peers(spark: SparkSession, queries: int) -> dict[str, Callable[[], float]]:
+    """Other ways on Spark itself."""
     folder = FOLDER / str(queries)
-    found = {"pyspark.ml RankingEvaluator": lambda: peers.with_ranking_evaluator(spark, folder, CUTS)}
+    runs = {"pyspark.ml RankingEvaluator": lambda: peers.score_with_ranking_evaluator(spark, folder, CUTS)}
     if queries <= SLOW:
-        found["applyInPandas, query by query"] = lambda: peers.with_apply_in_pandas(spark, folder, METRICS)
-    return found
+        runs["applyInPandas, query by query"] = lambda: peers.score_with_apply_in_pandas(spark, folder, METRICS)
+    return runs
 
 
-def in_turns(runs: Mapping[str, Callable[[], float]]) -> dict[str, dict[str, float]]:
-    """The seconds of each in its best turn, and its answer."""
+def time_in_turns(runs: Mapping[str, Callable[[], float]]) -> dict[str, dict[str, float]]:
+    """The seconds of each run in its best turn, and its result."""
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     answers: dict[str, float] = {}
     for _ in range(TURNS):
@@ -132,41 +131,41 @@ def in_turns(runs: Mapping[str, Callable[[], float]]) -> dict[str, dict[str, flo
 
 def measure_hot(spark: SparkSession, queries: int = 10_000, hot: int = 1_000_000) -> dict[str, float]:
     """Seconds without and with one query that has a million documents, and for that many in lists of 20."""
-    found = {}
+    seconds = {}
     for name, (size, extra) in {
         "without": (queries, 0),
         "with": (queries, hot),
         "its share": (hot // DOCUMENTS, 0),
     }.items():
         folder = FOLDER / "hot"
-        generate(spark, size, folder, hot=extra)
-        with_assay(spark, folder, size)
+        generate_tables(spark, size, folder, hot=extra)
+        score_with_assay(spark, folder, size)
         start = time.perf_counter()
-        with_assay(spark, folder, size)
-        found[name] = time.perf_counter() - start
+        score_with_assay(spark, folder, size)
+        seconds[name] = time.perf_counter() - start
         shutil.rmtree(folder)
-    return found
+    return seconds
 
 
 def measure(size: int, hot: bool) -> dict[str, Any]:
     """All tools at one size in a JVM of its own; with `hot` also Assay with one query of a million documents."""
     settings = {"spark.driver.memory": "6g", "spark.sql.shuffle.partitions": "16"}
-    with session(Spark(master="local[2]", settings=settings), "assay benchmark") as spark:
-        generate(spark, 2_000, FOLDER / "warm")
-        with_assay(spark, FOLDER / "warm", 2_000)  # the JVM compiles what it runs often; nobody's first run is measured
-        generate(spark, size, FOLDER / str(size))
-        ours, others = tools(spark, size), other_ways(spark, size)
+    with open_session(SparkSettings(master="local[2]", settings=settings), "assay benchmark") as spark:
+        generate_tables(spark, 2_000, FOLDER / "warm")
+        score_with_assay(spark, FOLDER / "warm", 2_000)  # warm-up: the JVM compiles hot code
+        generate_tables(spark, size, FOLDER / str(size))
+        ours, others = list_tools(spark, size), list_spark_peers(spark, size)
         rounds = [ours | others] if size <= SLOW else [ours, others]
-        found: dict[str, Any] = {"queries": size, "documents": DOCUMENTS, "metrics": len(METRICS)}
-        found |= in_turns(rounds[0])
+        result: dict[str, Any] = {"queries": size, "documents": DOCUMENTS, "metrics": len(METRICS)}
+        result |= time_in_turns(rounds[0])
         if hot:
-            found["hot"] = measure_hot(spark)
-        found["peak_megabytes"] = peak_megabytes()
+            result["hot"] = measure_hot(spark)
+        result["peak_megabytes"] = measure_peaks()
         for later in rounds[1:]:
-            for figure, of_others in in_turns(later).items():
-                found[figure] |= of_others
+            for figure, of_others in time_in_turns(later).items():
+                result[figure] |= of_others
         shutil.rmtree(FOLDER / str(size))
-    return found
+    return result
 
 
 def main(sizes: tuple[int, ...] = (50_000, 1_000_000)) -> dict[str, Any]:

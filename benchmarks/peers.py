@@ -1,4 +1,4 @@
-"""The same numbers by other means. None of them looks for ties, duplicates or gaps, as Assay does."""
+"""The same metrics with other tools, none of which handles ties, duplicates or gaps as Assay does."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from udfs.evaluator import Evaluator
-from udfs.registry import parse
+from udfs.registry import parse_metric
 
 
-def with_duckdb(folder: Path, cuts: Sequence[int], *, counts: bool = False) -> float:
+def score_with_duckdb(folder: Path, cuts: Sequence[int], *, counts: bool = False) -> float:
     """One SQL statement: join, windows for the ideal and for average precision, then sums.
 
-    With `counts` it also makes what else Assay publishes of a list: how many of its documents are judged, tied or come
-    again, how many the query has labels for, and what the ratios were divided by.
+    With `counts` it also computes what else Assay publishes of a list: the numbers of judged, tied and duplicate
+    documents and of labels, and the divisors of ratios.
     """
     gain, each = "(power(2, grade) - 1)", "sum(CASE WHEN {place} <= {k} THEN {what} ELSE 0 END)"
     ideal = [each.format(place="place", k=k, what=f"{gain} / log2(place + 1)") + f" AS idcg_{k}" for k in cuts]
-    found = [each.format(place="rank", k=k, what=f"{gain} / log2(rank + 1)") + f" AS dcg_{k}" for k in cuts]
-    found += [each.format(place="rank", k=k, what="1") + f" AS hits_{k}" for k in cuts]
-    found += [each.format(place="rank", k=k, what="hit * 1.0 / rank") + f" AS ap_{k}" for k in cuts]
+    sums = [each.format(place="rank", k=k, what=f"{gain} / log2(rank + 1)") + f" AS dcg_{k}" for k in cuts]
+    sums += [each.format(place="rank", k=k, what="1") + f" AS hits_{k}" for k in cuts]
+    sums += [each.format(place="rank", k=k, what="hit * 1.0 / rank") + f" AS ap_{k}" for k in cuts]
     final = [f"coalesce(dcg_{k}, 0) / idcg_{k} AS ndcg_at_{k}" for k in cuts]
     final += [f"coalesce(hits_{k}, 0) / {k} AS precision_at_{k}" for k in cuts]
     final += [f"coalesce(hits_{k}, 0) / relevant AS recall_at_{k}" for k in cuts]
@@ -51,14 +51,14 @@ def with_duckdb(folder: Path, cuts: Sequence[int], *, counts: bool = False) -> f
         hits AS (
             SELECT *, row_number() OVER (PARTITION BY system, query_id ORDER BY rank) AS hit
             FROM matched WHERE grade > 0),
-        found AS (
+        sums AS (
             SELECT system, query_id, min(rank) AS best, count(*) FILTER (rank <= relevant) AS at_relevant,
-                   {", ".join(found)}
+                   {", ".join(sums)}
             FROM hits JOIN ideal USING (query_id) GROUP BY system, query_id),
         seen AS (SELECT system, query_id, count(*) AS judged FROM matched GROUP BY ALL),
         lists AS (SELECT system, query_id, {of_list} FROM '{folder}/rankings/*.parquet' GROUP BY system, query_id)
         SELECT system, query_id, segment_of, {beside}, {", ".join(final)}
-        FROM lists LEFT JOIN found USING (system, query_id) JOIN ideal USING (query_id)
+        FROM lists LEFT JOIN sums USING (system, query_id) JOIN ideal USING (query_id)
              {"LEFT JOIN seen USING (system, query_id)" if counts else ""}
              JOIN '{folder}/queries/*.parquet' USING (query_id)
         WHERE relevant > 0"""
@@ -72,7 +72,7 @@ def with_duckdb(folder: Path, cuts: Sequence[int], *, counts: bool = False) -> f
     return float(answer[0]) if answer else float("nan")
 
 
-def with_polars(folder: Path, cuts: Sequence[int]) -> float:
+def score_with_polars(folder: Path, cuts: Sequence[int]) -> float:
     """Lazy frames: the same joins and sums as the SQL."""
     rankings, labels, queries = (
         pl.scan_parquet(folder / name / "*.parquet") for name in ("rankings", "labels", "queries")
@@ -90,7 +90,7 @@ def with_polars(folder: Path, cuts: Sequence[int]) -> float:
     )
     hits = rankings.join(labels.filter(pl.col("grade") > 0), on=["query_id", "doc_id"])
     hits = hits.with_columns(hit=pl.col("rank").rank("ordinal").over("system", "query_id"), gain=gain)
-    found = (
+    sums = (
         hits.join(ideal.select("query_id", "relevant"), on="query_id")
         .group_by("system", "query_id")
         .agg(
@@ -104,7 +104,7 @@ def with_polars(folder: Path, cuts: Sequence[int]) -> float:
     lists = rankings.group_by("system", "query_id").agg(pl.len().alias("retrieved"))
     relevant = pl.col("relevant")
     table = (
-        lists.join(found, on=["system", "query_id"], how="left")
+        lists.join(sums, on=["system", "query_id"], how="left")
         .join(ideal, on="query_id")
         .join(queries, on="query_id")
         .select(
@@ -130,7 +130,7 @@ def _within(place: str, k: int, value: Any) -> Any:
     return pl.when(pl.col(place) <= k).then(value).otherwise(0.0).sum()
 
 
-def with_ranking_evaluator(spark: SparkSession, folder: Path, cuts: Sequence[int]) -> float:
+def score_with_ranking_evaluator(spark: SparkSession, folder: Path, cuts: Sequence[int]) -> float:
     """Spark's own evaluator: binary, means only, one job per metric. Its ndcg is not graded."""
     labels = spark.read.parquet(str(folder / "labels")).where("grade > 0")
     truth = labels.groupBy("query_id").agg(F.collect_list(F.hash("doc_id").cast("double")).alias("label"))
@@ -159,10 +159,10 @@ def with_ranking_evaluator(spark: SparkSession, folder: Path, cuts: Sequence[int
     return float(values["ndcgAtK", 10])
 
 
-def with_apply_in_pandas(spark: SparkSession, folder: Path, metrics: Sequence[str]) -> float:
-    """What is mostly written first: a Python function, called once per query."""
+def score_with_apply_in_pandas(spark: SparkSession, folder: Path, metrics: Sequence[str]) -> float:
+    """The usual first version: a Python function, called once per query."""
     labels, rankings = (spark.read.parquet(str(folder / name)) for name in ("labels", "rankings"))
-    keys = [parse(name).key for name in metrics]
+    keys = [parse_metric(name).key for name in metrics]
 
     def one(key: tuple[str], left: pd.DataFrame, right: pd.DataFrame) -> pd.DataFrame:
         ranked = left.sort_values("rank")["doc_id"].tolist()
@@ -175,5 +175,5 @@ def with_apply_in_pandas(spark: SparkSession, folder: Path, metrics: Sequence[st
 
     schema = "query_id string, " + ", ".join(f"{key} double" for key in keys)
     table = rankings.groupBy("query_id").cogroup(labels.groupBy("query_id")).applyInPandas(one, schema)
-    found = table.agg(*[F.mean(F.nanvl(F.col(key), F.lit(None))).alias(key) for key in keys]).first()
-    return float(found["ndcg_at_10"]) if found else float("nan")
+    means = table.agg(*[F.mean(F.nanvl(F.col(key), F.lit(None))).alias(key) for key in keys]).first()
+    return float(means["ndcg_at_10"]) if means else float("nan")

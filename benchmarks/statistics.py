@@ -25,12 +25,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.memory import descendants, peak_megabytes
-from jobs.session import session
-from pipelines.aggregate import aggregate
-from pipelines.compare import compare
-from pipelines.config import Spark
-from pipelines.estimate import estimate
+from benchmarks.memory import list_descendants, measure_peaks
+from jobs.support.session import open_session
+from pipelines.comparison.compare import PValueRules, compare_systems
+from pipelines.comparison.estimate import estimate_metrics, select_segment_metrics
+from pipelines.config.spark import SparkSettings
 from udfs.registry import POOL
 from udfs.statistics.plan import Plan
 
@@ -65,8 +64,8 @@ def write(folder: Path, queries: int) -> None:
         pq.write_table(pa.table(columns), folder / f"part-{part}.parquet")
 
 
-def plain(rows: DataFrame) -> None:
-    """The yardstick: one mean per metric over the same grouping sets."""
+def compute_plain_means(rows: DataFrame) -> None:
+    """The reference: one mean per metric over the same grouping sets."""
     rows.createOrReplaceTempView("query_metrics_of_benchmark")
     sets = ", ".join(["(system)", *[f"(system, {name})" for name in SEGMENTS]])
     by = ", ".join(["system", *SEGMENTS])
@@ -75,18 +74,18 @@ def plain(rows: DataFrame) -> None:
     rows.sparkSession.sql(sql).write.format("noop").mode("overwrite").save()
 
 
-def ours(rows: DataFrame, plan: Plan) -> None:
-    """Averages with intervals and comparisons with t tests, as a run makes them."""
-    estimates = estimate(rows, plan=plan).persist()
-    compared = compare(estimates, family=METRICS, correction="holm", confidence=0.95)
-    for table in (aggregate(estimates), compared):
+def compute_estimates(rows: DataFrame, plan: Plan) -> None:
+    """Averages with intervals and comparisons with t tests, as a run computes them."""
+    estimates = estimate_metrics(rows, plan=plan).persist()
+    compared = compare_systems(estimates, PValueRules(frozenset(METRICS), "holm", alpha=0.05))
+    for table in (select_segment_metrics(estimates), compared):
         table.write.format("noop").mode("overwrite").save()
     estimates.unpersist()
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What some work took: on the clock, and of all processors together."""
+    """The wall time and the processor time of some work."""
 
     clock: float
     processor: float
@@ -97,48 +96,53 @@ class Cost:
         return f"{self.clock:7.1f} s  {ratios[0]:.2f} ×   processors {self.processor:7.1f} s  {ratios[1]:.2f} ×"
 
 
-def cost(work: Callable[[], None]) -> Cost:
-    """Processor time tells the work from the waiting where a machine is shared."""
-    start, used = time.monotonic(), processor_seconds()
+def measure_cost(work: Callable[[], None]) -> Cost:
+    """The cost of some work; on a shared machine, processor time leaves the waiting out."""
+    start, used = time.monotonic(), count_processor_seconds()
     work()
-    return Cost(time.monotonic() - start, processor_seconds() - used)
+    return Cost(time.monotonic() - start, count_processor_seconds() - used)
 
 
-def processor_seconds() -> float:
+def count_processor_seconds() -> float:
     """Seconds that this process, its JVM and the Python workers have computed, as Linux counts them."""
     ticks = 0
-    for pid in (os.getpid(), *descendants(os.getpid())):
+    for pid in (os.getpid(), *list_descendants(os.getpid())):
         with suppress(OSError):  # it may have ended since; its parent has its time
             ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def measure(spark: SparkSession, queries: int, replicates: int, rounds: int) -> dict[str, float]:
-    """Both in turns, so that whatever else the machine does falls on both; the least of the rounds counts."""
+    """Measure both in turns, so that other load affects both; the fastest round counts."""
     with tempfile.TemporaryDirectory() as folder:
-        # Elsewhere, so that the memory of this process is the driver's alone.
+        # In another process, so that the memory of this one is the driver's alone.
         writer = get_context("spawn").Process(target=write, args=(Path(folder), queries))
         writer.start()
         writer.join()
         rows = spark.read.parquet(folder)
-        turns = [(cost(lambda: plain(rows)), cost(lambda: ours(rows, PLAN))) for _ in range(rounds + 1)]
-        yardstick, mine = (_least(costs) for costs in zip(*turns[1:], strict=True))
+        turns = [
+            (measure_cost(lambda: compute_plain_means(rows)), measure_cost(lambda: compute_estimates(rows, PLAN)))
+            for _ in range(rounds + 1)
+        ]
+        yardstick, estimates = (_find_fastest(costs) for costs in zip(*turns[1:], strict=True))
         click.echo(f"{queries:,} queries × 2 systems × {len(METRICS)} metrics, {len(SEGMENTS)} segments of {VALUES}")
         click.echo(f"plain means            {yardstick.against(yardstick)}")
-        click.echo(f"all estimates          {mine.against(yardstick)}")
-        figures = {"queries": queries, "plain_seconds": yardstick.clock, "seconds": mine.clock}
+        click.echo(f"all estimates          {estimates.against(yardstick)}")
+        figures = {"queries": queries, "plain_seconds": yardstick.clock, "seconds": estimates.clock}
         if replicates:
-            drawn = cost(lambda: ours(rows, replace(PLAN, bootstrap=replicates, percentiles=True)))
-            click.echo(f"{replicates:5,} replicates too   {drawn.against(yardstick)}")
-            figures |= {"replicates": replicates, "seconds_with_replicates": drawn.clock}
-            figures |= {"processor_seconds_with_replicates": drawn.processor}
-        peaks = peak_megabytes()
+            replicated = measure_cost(
+                lambda: compute_estimates(rows, replace(PLAN, bootstrap=replicates, percentiles=True))
+            )
+            click.echo(f"{replicates:5,} replicates too   {replicated.against(yardstick)}")
+            figures |= {"replicates": replicates, "seconds_with_replicates": replicated.clock}
+            figures |= {"processor_seconds_with_replicates": replicated.processor}
+        peaks = measure_peaks()
         click.echo(", ".join(f"{kind} {megabytes:,} MB" for kind, megabytes in peaks.items()))
         return figures | {f"megabytes of {kind}": megabytes for kind, megabytes in peaks.items()}
 
 
-def growth(before: Mapping[str, float], after: Mapping[str, float]) -> str:
-    """What grows from one size to the next: the time of replicates, and the most memory of the driver so far."""
+def describe_growth(before: Mapping[str, float], after: Mapping[str, float]) -> str:
+    """The growth from one size to the next: the time of replicates, and the peak memory of the driver."""
     times = after["queries"] / before["queries"]
     grown = [f"from {before['queries']:,.0f} to {after['queries']:,.0f} queries ({times:.2f} ×):"]
     for name, key in (("clock", "seconds_with_replicates"), ("processors", "processor_seconds_with_replicates")):
@@ -148,7 +152,7 @@ def growth(before: Mapping[str, float], after: Mapping[str, float]) -> str:
     return " ".join([*grown, f"driver (Python) {before[key]:,.0f} → {after[key]:,.0f} MB"])
 
 
-def _least(costs: Sequence[Cost]) -> Cost:
+def _find_fastest(costs: Sequence[Cost]) -> Cost:
     return Cost(min(c.clock for c in costs), min(c.processor for c in costs))
 
 
@@ -158,15 +162,15 @@ def _least(costs: Sequence[Cost]) -> Cost:
 @click.option("--rounds", default=2, show_default=True)
 def main(sizes: tuple[int, ...], replicates: int, rounds: int) -> None:
     """Print the times, their ratio, and how they grow."""
-    measured(sizes, replicates, rounds)
+    measure_sizes(sizes, replicates, rounds)
 
 
-def measured(sizes: Sequence[int], replicates: int, rounds: int = 2) -> list[dict[str, float]]:
+def measure_sizes(sizes: Sequence[int], replicates: int, rounds: int = 2) -> list[dict[str, float]]:
     """The figures of each size, in a session of their own."""
-    with session(Spark(master="local[2]"), "benchmark of statistics") as spark:
+    with open_session(SparkSettings(master="local[2]"), "benchmark of statistics") as spark:
         figures = [measure(spark, queries, replicates, rounds) for queries in sizes]
     for before, after in pairwise(figures):
-        click.echo(growth(before, after))
+        click.echo(describe_growth(before, after))
     return figures
 
 
