@@ -1,4 +1,4 @@
-"""Running Assay as its users do: in processes of its own."""
+"""Run Assay as its users do: in separate processes."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.judged import write
+from tests.helpers.judgments import write
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -19,7 +19,7 @@ BIN = Path(sys.executable).parent
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Command = Sequence[str | Path]
 
-# Each command's code ends what it said, on both streams.
+# The exit code of each command ends its output, on both streams.
 IN_TURN = """
 import json, sys
 from jobs import cli
@@ -31,15 +31,15 @@ for words in json.load(sys.stdin):
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a command answered."""
+class CommandResult:
+    """The exit code and the output of a command."""
 
     returncode: int
     stdout: str
     stderr: str
 
 
-InTurn = Callable[[Sequence[Command]], list[Said]]
+InTurn = Callable[[Sequence[Command]], list[CommandResult]]
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture
 def run(environment: dict[str, str]) -> Run:
-    """Run a command in the project's folder and keep what it says."""
+    """Run a command in the project's folder and capture its output."""
 
     def call(*command: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -61,7 +61,7 @@ def run(environment: dict[str, str]) -> Run:
             env=environment | changes,
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=1200,
             check=False,
         )
 
@@ -70,9 +70,9 @@ def run(environment: dict[str, str]) -> Run:
 
 @pytest.fixture
 def in_turn(environment: dict[str, str]) -> InTurn:
-    """Run commands of ours one after the other in one process, so that Java starts once."""
+    """Run several commands in one process, so that Java starts once."""
 
-    def call(commands: Sequence[Command]) -> list[Said]:
+    def call(commands: Sequence[Command]) -> list[CommandResult]:
         done = subprocess.run(
             [sys.executable, "-c", IN_TURN],
             input=json.dumps([[str(word) for word in command] for command in commands]),
@@ -80,21 +80,21 @@ def in_turn(environment: dict[str, str]) -> InTurn:
             env=environment | {"PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
-            timeout=900,
+            timeout=1800,
             check=False,
         )
         assert done.returncode == 0, done.stderr
         out, err = (re.split(r"\n= (\d+)\n", stream) for stream in (done.stdout, done.stderr))
         codes = [int(code) for code in out[1::2]]
         assert len(codes) == len(commands), done.stderr
-        return [Said(*said) for said in zip(codes, out[:-1:2], err[:-1:2], strict=True)]
+        return [CommandResult(*parts) for parts in zip(codes, out[:-1:2], err[:-1:2], strict=True)]
 
     return call
 
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small data set with judgments, a configuration that reads it, and a warehouse beside it."""
+    """Write a small data set with judgments, and a configuration with a warehouse."""
     folder = tmp_path_factory.mktemp("demo")
     write(folder / "data")
     (folder / "demo.yaml").write_text(

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from udfs.block import Block
+from udfs.compute import compute_metrics
 from udfs.conventions import Conventions
-from udfs.evaluator import evaluate
-from udfs.lists import assemble
+from udfs.evaluator import evaluate_tables
+from udfs.lists import build_block
 from udfs.ragged import Ragged
-from udfs.registry import parse_all
-from udfs.score import score
+from udfs.registry import parse_metrics
 
 Run = dict[str, dict[str, float]]
 
@@ -23,7 +23,7 @@ def block_of(ranked: Sequence[Sequence[float | None]], labels: Sequence[Sequence
     """A block from the grades in rank order, None for unjudged, and the labels of each list's query."""
     lists = Ragged.of_lengths([len(grades) for grades in ranked])
     flat = [np.nan if grade is None else grade for grades in ranked for grade in grades]
-    block, _ = assemble(
+    block, _ = build_block(
         lists,
         np.arange(lists.rows),
         np.array(flat, dtype=np.float64),
@@ -40,8 +40,8 @@ def value(
     conventions: Conventions | None = None,
 ) -> float:
     """One metric of one list; NaN where it is undefined."""
-    (spec,) = parse_all([metric])
-    return float(score(block_of([ranked], [labels]), [spec], conventions or Conventions())[spec.key][0])
+    (spec,) = parse_metrics([metric])
+    return float(compute_metrics(block_of([ranked], [labels]), [spec], conventions or Conventions())[spec.key][0])
 
 
 def ranking_table(runs: Mapping[str, Run]) -> pa.Table:
@@ -87,7 +87,9 @@ class Case:
     labels: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def evaluate(self, metrics: Sequence[str], conventions: Conventions) -> dict[str, dict[str, float | None]]:
-        answer = evaluate(ranking_table({"s": self.run}), label_table(self.labels), metrics, conventions=conventions)
+        answer = evaluate_tables(
+            ranking_table({"s": self.run}), label_table(self.labels), metrics, conventions=conventions
+        )
         return per_query(answer)
 
 

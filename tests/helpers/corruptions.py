@@ -1,4 +1,4 @@
-"""A fuzzer of input tables: each corruption is one thing that goes wrong with logs, drawn with a seed."""
+"""A fuzzer of input tables: each corruption is one thing that goes wrong with logs, chosen by a seed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from tests.spark.small_data import LOG, clean
+from tests.helpers.small_data import LOG, build_clean_tables
 
 FORMATS = ("csv", "json", "parquet")
 TABLES = ("impressions", "interactions", "rankings", "judgments")
@@ -20,7 +20,7 @@ PLACES = {"impressions": "position", "rankings": "rank"}
 
 @dataclass
 class Draft:
-    """A table on its way to a file: its rows, how the file is encoded, and what is done to its text."""
+    """A table to be written: its rows, the encoding of the file, and how its text is changed."""
 
     table: str
     rows: pd.DataFrame
@@ -28,58 +28,57 @@ class Draft:
     random: random.Random
     encoding: str = "utf-8"
     text: Callable[[str], str] = str
-    said: str = ""
+    description: str = ""
 
-    def some(self) -> list[bool]:
+    def choose_rows(self) -> list[bool]:
         """One row, a fifth of them, half, or all."""
         part = self.random.choice([0.0, 0.2, 0.5, 1.0])
-        drawn = [self.random.random() < part for _ in range(len(self.rows))]
-        drawn[self.random.randrange(len(drawn))] = True
-        return drawn
+        mask = [self.random.random() < part for _ in range(len(self.rows))]
+        mask[self.random.randrange(len(mask))] = True
+        return mask
 
-    def column(self) -> str:
+    def choose_column(self) -> str:
         return self.random.choice(list(self.rows.columns))
 
-    def put(self, column: str, value: Callable[[object], object]) -> None:
+    def change(self, column: str, value: Callable[[object], object]) -> None:
         """Change a column in some rows."""
-        self.said += f" {column}"
+        self.description += f" {column}"
         kept = self.rows[column].astype(object)
-        drawn = self.some()
-        values = [value(old) if hit else old for old, hit in zip(kept, drawn, strict=True)]
+        mask = self.choose_rows()
+        values = [value(old) if hit else old for old, hit in zip(kept, mask, strict=True)]
         self.rows[column] = pd.Series(values, index=self.rows.index, dtype=object)
 
 
 def types(draft: Draft) -> None:
-    """Words where something else should be."""
-    draft.put(
-        draft.column(), lambda _: draft.random.choice(["abc", "[]", "true", "NaN", "<script>", "1e999", "-", " "])
-    )
+    """Text where another type is expected."""
+    values = ["abc", "[]", "true", "NaN", "<script>", "1e999", "-", " "]
+    draft.change(draft.choose_column(), lambda _: draft.random.choice(values))
 
 
 def nulls(draft: Draft) -> None:
     """Values that are missing."""
-    draft.put(draft.column(), lambda _: None)
+    draft.change(draft.choose_column(), lambda _: None)
 
 
 def encodings(draft: Draft) -> None:
     """Text that was written or read in another encoding."""
     kind = draft.random.choice(["latin-1", "utf-16", "twice", "control"])
-    draft.said += f" {kind}"
+    draft.description += f" {kind}"
     if kind in ("twice", "control") or draft.format == "parquet":
         names = [c for c in ("query_id", "doc_id", "serp_id") if c in draft.rows.columns]
 
         def garbled(old: object) -> object:
             return str(old) + "\x00" if kind == "control" else f"ö{old}".encode().decode("latin-1")
 
-        draft.put(draft.random.choice(names), garbled)
+        draft.change(draft.random.choice(names), garbled)
     else:
         draft.encoding = kind
 
 
 def duplicated_columns(draft: Draft) -> None:
-    """A column that stands twice, under the same name or one that differs by case."""
-    column = draft.column()
-    draft.said += f" {column}"
+    """A column that occurs twice, under the same name or one that differs by case."""
+    column = draft.choose_column()
+    draft.description += f" {column}"
     if draft.format == "csv":
         draft.text = lambda text: text.replace(column, f"{column},{column}", 1)
     else:
@@ -87,28 +86,32 @@ def duplicated_columns(draft: Draft) -> None:
 
 
 def dropped_columns(draft: Draft) -> None:
-    """A column that is gone."""
-    column = draft.column()
-    draft.said += f" {column}"
+    """A column that is missing."""
+    column = draft.choose_column()
+    draft.description += f" {column}"
     draft.rows = draft.rows.drop(columns=column)
 
 
 def shuffled_days(draft: Draft) -> None:
     """Times that are days off."""
     if draft.table in LOG:
-        draft.put("ts", lambda old: pd.Timestamp(str(old)) + pd.Timedelta(days=draft.random.choice([-30, -5, 4, 40])))
+        draft.change(
+            "ts", lambda old: pd.Timestamp(str(old)) + pd.Timedelta(days=draft.random.choice([-30, -5, 4, 40]))
+        )
     else:
         nulls(draft)
 
 
 def negative_positions(draft: Draft) -> None:
     column = PLACES.get(draft.table)
-    draft.put(column or draft.column(), lambda _: -draft.random.randint(1, 9) if column else None)
+    draft.change(column or draft.choose_column(), lambda _: -draft.random.randint(1, 9) if column else None)
 
 
 def huge_positions(draft: Draft) -> None:
     column = PLACES.get(draft.table)
-    draft.put(column or draft.column(), lambda _: draft.random.choice([10**6, 2**31, 10**18]) if column else None)
+    draft.change(
+        column or draft.choose_column(), lambda _: draft.random.choice([10**6, 2**31, 10**18]) if column else None
+    )
 
 
 def time_units(draft: Draft) -> None:
@@ -116,7 +119,7 @@ def time_units(draft: Draft) -> None:
     if draft.table not in LOG:
         return types(draft)
     unit = draft.random.choice(list(TIMES))
-    draft.said += f" {unit}"
+    draft.description += f" {unit}"
     seconds = [pd.Timestamp(str(t)).timestamp() for t in draft.rows["ts"]]
     draft.rows["ts"] = [int(second * TIMES[unit]) for second in seconds]
     return None
@@ -132,7 +135,7 @@ def zero_based(draft: Draft) -> None:
 
 
 def broken_lines(draft: Draft) -> None:
-    """Lines that were cut, or that have more in them than they should."""
+    """Lines that are cut off, or have an extra field."""
     if draft.format == "parquet":
         return nulls(draft)
 
@@ -152,13 +155,13 @@ def broken_lines(draft: Draft) -> None:
 def swapped_columns(draft: Draft) -> None:
     """Two columns under each other's name."""
     one, other = draft.random.sample(list(draft.rows.columns), 2)
-    draft.said += f" {one} {other}"
+    draft.description += f" {one} {other}"
     draft.rows = draft.rows.rename(columns={one: other, other: one})[list(draft.rows.columns)]
 
 
 def repeated_rows(draft: Draft) -> None:
     """Rows that were loaded twice."""
-    draft.rows = pd.concat([draft.rows, draft.rows[draft.some()]])
+    draft.rows = pd.concat([draft.rows, draft.rows[draft.choose_rows()]])
 
 
 CORRUPTIONS = (
@@ -168,19 +171,19 @@ CORRUPTIONS = (
 
 
 def corrupt(seed: int, folder: Path) -> tuple[str, str, str, str]:
-    """Write one corrupted table to a file; its name, its format, where it is, and what was done."""
-    drawn = random.Random(seed)
-    table = drawn.choice(TABLES)
-    draft = Draft(table, clean()[table], drawn.choice(FORMATS), drawn)
-    corruption = drawn.choice(CORRUPTIONS)
+    """Write one corrupted table to a file; returns its name, format and path, and a description."""
+    generator = random.Random(seed)
+    table = generator.choice(TABLES)
+    draft = Draft(table, build_clean_tables()[table], generator.choice(FORMATS), generator)
+    corruption = generator.choice(CORRUPTIONS)
     corruption(draft)
     target = folder / f"{seed}.{draft.format}"
     write(draft, target)
-    return table, draft.format, str(target), f"{corruption.__name__}{draft.said} in {table}.{draft.format}"
+    return table, draft.format, str(target), f"{corruption.__name__}{draft.description} in {table}.{draft.format}"
 
 
 def write(draft: Draft, target: Path) -> None:
-    """The draft as a file."""
+    """Write the draft to a file."""
     rows = draft.rows
     if draft.format == "parquet":
         mixed = {c: str for c in rows.columns if rows[c].map(type).nunique() > 1 and rows[c].dtype == object}

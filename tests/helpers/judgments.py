@@ -13,6 +13,7 @@ QUERIES = 3_000
 DOCUMENTS = 30  # candidates per query
 SHOWN = 20
 NOISE = {"bm25": 1.6, "hybrid": 0.9, "neural": 0.7}  # how far a system's scores stray from the truth
+GRADES_DDL = "query_id string, doc_id string, grade double"  # judgments without the chance of a sheet
 
 
 def write(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""A small, clean data set with every kind of table, to be broken on purpose; and a quick way to inspect it."""
+"""A small, clean data set with every kind of table, to be corrupted by tests, and a quick way to inspect it."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from pipelines.check import check
-from pipelines.config import Config
-from pipelines.quality.inspect import Inspection, record
+from pipelines.config.model import Config
+from pipelines.inputs.read import InputTable
+from pipelines.inputs.validate import describe_input, validate_inputs
+from pipelines.quality.inspect import Inspection
 from pipelines.quality.results import Result
-from pipelines.read import Input
 
 DATE = dt.date(2026, 11, 2)
 LOG = ("impressions", "interactions")
 LISTS = ("rankings", "judgments", "queries")
 QUERIES = 24
 PAGES = 120
-NAMES = [f"größe {q:02d}" for q in range(QUERIES)]  # with letters that an encoding can break
+NAMES = [f"größe {q:02d}" for q in range(QUERIES)]  # with letters that a wrong encoding corrupts
 
 Frames = dict[str, pd.DataFrame]
 
 
-def clean() -> Frames:
+def build_clean_tables() -> Frames:
     """Two days of a log, the lists of two systems, and judgments of them."""
     start = dt.datetime(2026, 11, 1, 0, 30)
     pages = [
@@ -79,30 +79,35 @@ def clean() -> Frames:
     }
 
 
-def setting(tables: Sequence[str], **changes: Any) -> Config:
+def build_config(tables: Sequence[str], **changes: Any) -> Config:
     """A configuration that reads these tables from folders by date, the log of two days."""
     inputs = {name: {"path": f"data/{name}/{{date}}", "days": 2 if name in LOG else 1} for name in tables}
     return Config.model_validate({"inputs": inputs, "metrics": ["ndcg@3"]} | changes)
 
 
-def held(spark: SparkSession, frames: Mapping[str, pd.DataFrame]) -> dict[str, Input]:
-    """The tables as they would have been read."""
+def build_inputs(spark: SparkSession, frames: Mapping[str, pd.DataFrame]) -> dict[str, InputTable]:
+    """The tables as if they had been read."""
     tables = {name: pa.Table.from_pandas(frame, preserve_index=False) for name, frame in frames.items()}
-    return {name: Input(spark.createDataFrame(table), ("memory",), (), 1, name) for name, table in tables.items()}
+    return {
+        name: InputTable(raw=spark.createDataFrame(table), places=("memory",), missing_days=(), files=1, digest=name)
+        for name, table in tables.items()
+    }
 
 
-def inspect(
-    inputs: Mapping[str, Input], past: Sequence[Mapping[str, Any]] = (), **changes: Any
+def inspect_tables(
+    spark: SparkSession, frames: Mapping[str, pd.DataFrame], past: Sequence[Mapping[str, Any]] = (), **changes: Any
 ) -> tuple[Inspection, dict[str, dict[str, Any]]]:
-    """Inspect these inputs; the inspection, and what a later one would know of it."""
-    config = setting(list(inputs), **changes)
+    """Inspect these tables; returns the inspection, and the figures that a later run reads of it."""
+    inputs = build_inputs(spark, frames)
+    config = build_config(list(inputs), **changes)
     inspection = Inspection(config, DATE, [dict(run) for run in past])
-    checked = check(inputs, config, inspection.ask)
-    inspection.inputs(inputs, checked)
-    known = {name: record(source, checked, name) | inspection.figures[name] for name, source in inputs.items()}
-    return inspection, known
+    validated = validate_inputs(inputs, config, inspection.request_counts)
+    inspection.check_inputs(inputs, validated)
+    counts = validated.counts
+    figures = {name: describe_input(source, counts[name]) | inspection.figures[name] for name, source in inputs.items()}
+    return inspection, figures
 
 
-def failing(results: Sequence[Result]) -> set[tuple[str, str]]:
+def list_failing(results: Sequence[Result]) -> set[tuple[str, str]]:
     """The table and the name of every check that failed."""
     return {(result.table, result.check) for result in results if not result.passed}

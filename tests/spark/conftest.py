@@ -1,25 +1,30 @@
-"""One shared local session, made at its first use."""
+"""One local session for each worker, started at its first use."""
 
-from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.session import session
-from pipelines.config import Spark
+from jobs.support.session import open_session
+from pipelines.config.spark import SparkSettings
+
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "3",
+    "spark.driver.memory": "2g",
+    # Nearly all code runs a few times only: to optimise it takes longer than to run it.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    settings = {"spark.sql.shuffle.partitions": "3", "spark.driver.memory": "2g"}
-    with session(Spark(master="local[2]", settings=settings), "assay tests") as made:
-        yield made
+    with open_session(SparkSettings(master="local[2]", settings=SETTINGS), "assay tests") as session:
+        yield session
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _clean(spark: SparkSession) -> Iterator[None]:
-    """What the tests of a module register is gone after them; to ask after each would cost more than most tests."""
+def _drop_views(spark: SparkSession) -> Iterator[None]:
+    """Drop the temporary views of each module; after each test it would cost more than most tests."""
     yield
     for table in spark.catalog.listTables():
         if table.isTemporary:
@@ -27,19 +32,8 @@ def _clean(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _as_before(spark: SparkSession) -> Iterator[None]:
-    """What a test sets is as before after it."""
+def _restore_partitions(spark: SparkSession) -> Iterator[None]:
+    """Restore the number of shuffle partitions after each test."""
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
     yield
     spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How many corruptions came to which end."""
-    reports = [
-        report for of in terminalreporter.stats.values() for report in of if getattr(report, "when", "") == "call"
-    ]
-    ends = Counter(value for report in reports for key, value in report.user_properties if key == "end")
-    if ends:
-        told = ", ".join(f"{count} {end}" for end, count in ends.most_common())
-        terminalreporter.write_line(f"corruptions: {told}")

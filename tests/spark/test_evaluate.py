@@ -1,4 +1,4 @@
-"""The whole evaluation in one session: what is published, found again, queried and refused."""
+"""The whole evaluation in one session: what is published, reused, queried and refused."""
 
 import datetime as dt
 import json
@@ -11,20 +11,22 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.config import Config
-from pipelines.evaluate import Outcome, evaluate
-from pipelines.publish import Attempt
-from pipelines.runs import committed, read_table
-from pipelines.storage import Storage
-from pipelines.views import duckdb_views, spark_views
+from pipelines.config.model import Config
+from pipelines.evaluate import evaluate
+from pipelines.plan import Outcome
+from pipelines.warehouse.attempt import Attempt
+from pipelines.warehouse.runs import list_committed
+from pipelines.warehouse.storage import Storage
+from pipelines.warehouse.tables import read_table
+from pipelines.warehouse.views import render_duckdb_views, render_spark_views
 from schemas.errors import DataQualityError, InputError
 
 DAY = dt.date(2026, 11, 1)
 FACTS = {"seconds", "config", "config_hash", "code", "spark", "inputs", "systems", "conventions"}
 
 
-def setting(folder: Path, **changes: object) -> Config:
-    """A configuration on CSV files in `folder`, which are written where they are missing."""
+def build_config(folder: Path, **changes: object) -> Config:
+    """Build a configuration on CSV files in `folder`, and write the files that are missing."""
     files = {
         "rankings": "system,query_id,doc_id,rank\n"
         + "".join(f"{s},q{q},d{(q * 3 + r) % 11},{r}\n" for s in "ab" for q in range(9) for r in range(1, 6)),
@@ -47,8 +49,8 @@ def setting(folder: Path, **changes: object) -> Config:
 
 
 @dataclass(frozen=True)
-class Made:
-    """Runs of one configuration, for tests that only read them: once, once more, and anew by force."""
+class Runs:
+    """Three runs of one configuration, for tests that only read them: first, again, and forced."""
 
     config: Config
     first: Outcome
@@ -57,17 +59,17 @@ class Made:
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
-    config = setting(tmp_path_factory.mktemp("made"))
-    return Made(config, *[evaluate(spark, config, DAY, force=force) for force in (False, False, True)])
+def runs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    config = build_config(tmp_path_factory.mktemp("runs"))
+    return Runs(config, *[evaluate(spark, config, DAY, force=force) for force in (False, False, True)])
 
 
-def test_a_run_is_published_found_again_and_made_anew_by_force(spark: SparkSession, made: Made) -> None:
-    config, first, again, forced = made.config, made.first, made.again, made.forced
-    assert (first.found_done, again.found_done, forced.found_done) == (False, True, False)
+def test_a_run_is_published_then_reused_and_repeated_by_force(spark: SparkSession, runs: Runs) -> None:
+    config, first, again, forced = runs.config, runs.first, runs.again, runs.forced
+    assert (first.reused, again.reused, forced.reused) == (False, True, False)
     assert again.manifest.run == first.manifest.run
     assert forced.manifest.key == first.manifest.key != forced.manifest.run
-    assert [m.run for m in committed(Storage(config.warehouse))] == [forced.manifest.run, first.manifest.run]
+    assert [m.run for m in list_committed(Storage(config.warehouse))] == [forced.manifest.run, first.manifest.run]
     live = read_table(spark, config.warehouse, "query_metrics")
     assert {row["run"] for row in live.select("run").distinct().collect()} == {forced.manifest.run}
     old = read_table(spark, config.warehouse, "query_metrics", run=first.manifest.run)
@@ -75,24 +77,24 @@ def test_a_run_is_published_found_again_and_made_anew_by_force(spark: SparkSessi
     assert sorted(map(str, live.select(same).collect())) == sorted(map(str, old.select(same).collect()))
 
 
-def test_changed_data_is_other_work_by_the_same_settings(spark: SparkSession, made: Made, tmp_path: Path) -> None:
-    first = made.first.manifest
-    config = made.config.model_copy(
+def test_changed_data_is_other_work_by_the_same_settings(spark: SparkSession, runs: Runs, tmp_path: Path) -> None:
+    first = runs.first.manifest
+    config = runs.config.model_copy(
         update={"warehouse": str(tmp_path)}
     )  # where results go does not decide what is done
-    judgments = Path(made.config.warehouse).parent / "judgments.csv"
+    judgments = Path(runs.config.warehouse).parent / "judgments.csv"
     before = judgments.read_text(encoding="utf-8")
     judgments.write_text("query_id,doc_id,grade\nq1,d1,1\n", encoding="utf-8")
     changed = evaluate(spark, config, DAY)
     judgments.write_text(before, encoding="utf-8")
-    assert not changed.found_done
+    assert not changed.reused
     assert changed.manifest.key != first.key
     assert changed.manifest.config_hash == first.config_hash
 
 
-def test_the_manifest_says_what_was_read_and_by_which_conventions(made: Made) -> None:
-    manifest = made.first.manifest
-    stored = json.loads((Path(made.config.warehouse) / "runs" / "2026-11-01" / f"{manifest.run}.json").read_text())
+def test_the_manifest_records_inputs_and_conventions(runs: Runs) -> None:
+    manifest = runs.first.manifest
+    stored = json.loads((Path(runs.config.warehouse) / "runs" / "2026-11-01" / f"{manifest.run}.json").read_text())
     assert stored == manifest.model_dump(mode="json")
     assert stored["inputs"]["rankings"]["read"] == stored["inputs"]["rankings"]["kept"] == 90
     assert stored["tables"]["query_metrics"]["rows"] == 18
@@ -106,7 +108,7 @@ def test_broken_rows_are_in_quarantine_and_the_counts_add_up(spark: SparkSession
     broken = {7: "a,q1,d7,seventh", 307: "a,,d9,3", 607: "a,q2,d9,-4", 907: "a,q1"}
     lines += [broken.get(n, f"a,q{n % 9},d{n},{n}") for n in range(1, 1201)]
     (tmp_path / "rankings.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    config = setting(tmp_path)
+    config = build_config(tmp_path)
     counts = evaluate(spark, config, DAY).manifest.inputs["rankings"]
     reasons = {
         "line cannot be parsed": 1,
@@ -126,24 +128,24 @@ def test_broken_rows_are_in_quarantine_and_the_counts_add_up(spark: SparkSession
 
 def test_too_many_broken_rows_stop_the_run_and_publish_nothing(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "rankings.csv").write_text("system,query_id,doc_id,rank\na,q1,d1,1\na,q1,d2,x\n", encoding="utf-8")
-    config = setting(tmp_path)
+    config = build_config(tmp_path)
     with pytest.raises(DataQualityError, match=r"1 of 2 rows of rankings.*max_rejected = 0\.05.*rank: not an int"):
         evaluate(spark, config, DAY)
-    assert committed(Storage(config.warehouse)) == []
-    assert evaluate(spark, setting(tmp_path, max_rejected=0.5), DAY).manifest.systems == ("a",)
+    assert list_committed(Storage(config.warehouse)) == []
+    assert evaluate(spark, build_config(tmp_path, max_rejected=0.5), DAY).manifest.systems == ("a",)
 
 
 def test_an_empty_input_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "judgments.csv").write_text("query_id,doc_id,grade\n", encoding="utf-8")
     with pytest.raises(InputError, match="judgments is empty"):
-        evaluate(spark, setting(tmp_path), DAY)
+        evaluate(spark, build_config(tmp_path), DAY)
 
 
 @pytest.mark.parametrize(("convention", "line"), [("ties", "a,q1,d99,1\n"), ("duplicates", "a,q1,d4,77\n")])
 def test_ties_or_duplicates_stop_the_run_where_they_are_errors(
     spark: SparkSession, tmp_path: Path, convention: str, line: str
 ) -> None:
-    config = setting(tmp_path, conventions={convention: "error"})
+    config = build_config(tmp_path, conventions={convention: "error"})
     with (tmp_path / "rankings.csv").open("a", encoding="utf-8") as file:
         file.write(line)
     with pytest.raises(DataQualityError, match=r"1 lists have .* first system 'a', query 'q1'"):
@@ -153,18 +155,18 @@ def test_ties_or_duplicates_stop_the_run_where_they_are_errors(
     assert not list((warehouse / "runs").rglob("*.json"))
 
 
-def test_the_printed_views_return_what_read_table_does(spark: SparkSession, made: Made, tmp_path: Path) -> None:
-    shutil.copytree(made.config.warehouse, tmp_path / "warehouse of o'brien")  # two runs: only the newest is seen
-    config = setting(tmp_path, metrics=["recall@1"])
+def test_the_printed_views_return_what_read_table_does(spark: SparkSession, runs: Runs, tmp_path: Path) -> None:
+    shutil.copytree(runs.config.warehouse, tmp_path / "warehouse of o'brien")  # two runs: only the newest is seen
+    config = build_config(tmp_path, metrics=["recall@1"])
     evaluate(spark, config, dt.date(2026, 11, 2))
     storage = Storage(config.warehouse)
     with Attempt(storage, DAY, "labels") as newer:  # a run without metrics does not hide those of others
         newer.write("quarantine", read_table(spark, config.warehouse, "quarantine").drop("dt", "run"))
-        last = committed(storage)[0].model_dump(include=FACTS)
+        last = list_committed(storage)[0].model_dump(include=FACTS)
         newer.commit(**last)
     with duckdb.connect() as duck:
-        duck.execute(duckdb_views(storage))
-        for statement in spark_views(storage).split(";\n"):
+        duck.execute(render_duckdb_views(storage))
+        for statement in render_spark_views(storage).split(";\n"):
             spark.sql(statement.rstrip(";"))
         for name in ("query_metrics", "segment_metrics"):
             expected = read_table(spark, config.warehouse, name)
@@ -182,7 +184,7 @@ def test_the_printed_views_return_what_read_table_does(spark: SparkSession, made
 
 @pytest.mark.parametrize("partitions", ["1", "7", "200"])
 def test_numbers_do_not_depend_on_partitions_or_order(spark: SparkSession, tmp_path: Path, partitions: str) -> None:
-    config = setting(tmp_path)
+    config = build_config(tmp_path)
     lines = (tmp_path / "rankings.csv").read_text(encoding="utf-8").splitlines()
     (tmp_path / "rankings.csv").write_text("\n".join([lines[0], *sorted(lines[1:], key=hash)]) + "\n", encoding="utf-8")
     spark.conf.set("spark.sql.shuffle.partitions", partitions)

@@ -1,4 +1,4 @@
-"""Unit tests start no JVM; random ones repeat the same examples on every machine."""
+"""Unit tests start no JVM; property tests use the same examples on every machine."""
 
 from hypothesis import settings
 

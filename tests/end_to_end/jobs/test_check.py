@@ -22,7 +22,7 @@ def test_a_sensor_lets_good_data_through_and_stops_bad_data(in_turn: InTurn, dem
     assert "rankings fails rankings_without_label" in bad.stderr
     assert "8,700 of 9,000 lists" in bad.stderr
     assert "Traceback" not in bad.stderr
-    told = json.loads(bad.stdout)
-    assert told["tables"]["rankings"]["failed"] == 1
-    assert told["failing"][0]["check"] == "rankings_without_label"
+    summary = json.loads(bad.stdout)
+    assert summary["tables"]["rankings"]["failed"] == 1
+    assert summary["failing"][0]["check"] == "rankings_without_label"
     assert not (demo / "warehouse" / "validation_results").exists()

@@ -1,10 +1,10 @@
-"""Every way a run can go wrong has its exit code and a message that names the place."""
+"""Every kind of failure has its exit code and a message that names the cause."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import Command, InTurn, Run, Said
+from tests.end_to_end.conftest import Command, CommandResult, InTurn, Run
 
 
 def evaluation(demo: Path, *options: str, date: str = "2026-11-01") -> Command:
@@ -13,11 +13,11 @@ def evaluation(demo: Path, *options: str, date: str = "2026-11-01") -> Command:
 
 def evaluate(run: Run, demo: Path, *options: str, date: str = "2026-11-01", **changes: str) -> tuple[int, str]:
     done = run(*evaluation(demo, *options, date=date), **changes)
-    return told(Said(done.returncode, done.stdout, done.stderr))
+    return summarise(CommandResult(done.returncode, done.stdout, done.stderr))
 
 
-def told(done: Said) -> tuple[int, str]:
-    """The exit code and the message of a command, which never shows where in the code it stopped."""
+def summarise(done: CommandResult) -> tuple[int, str]:
+    """Return the exit code and the message of a command, which never contains a stack trace."""
     assert "Traceback" not in done.stderr + done.stdout
     assert "\tat org.apache" not in done.stderr
     return done.returncode, " ".join(done.stderr.split())
@@ -32,22 +32,24 @@ def told(done: Said) -> tuple[int, str]:
     ],
 )
 def test_a_configuration_error_comes_before_java(run: Run, demo: Path, option: str, message: str) -> None:
-    code, said = evaluate(run, demo, "--set", option, JAVA_HOME="/nowhere")
+    code, text = evaluate(run, demo, "--set", option, JAVA_HOME="/nowhere")
     assert code == 2
-    assert message in said
+    assert message in text
 
 
 def test_a_date_that_is_none_is_a_configuration_error(run: Run, demo: Path) -> None:
-    code, said = evaluate(run, demo, date="yesterday")
+    code, text = evaluate(run, demo, date="yesterday")
     assert code == 2
-    assert "write it as 2026-11-01" in said
+    assert "write it as 2026-11-01" in text
 
 
 def test_without_java_one_line_says_what_to_install(run: Run, demo: Path, tmp_path: Path) -> None:
     (tmp_path / "python").symlink_to(Path(run("python", "-c", "import sys; print(sys.executable)").stdout.strip()))
-    code, said = evaluate(run, demo, JAVA_HOME="", PATH=f"{tmp_path}:{Path(run('which', 'assay').stdout).parent}")
+    code, text = evaluate(
+        run, demo, "--force", JAVA_HOME="", PATH=f"{tmp_path}:{Path(run('which', 'assay').stdout).parent}"
+    )
     assert code == 1
-    assert "Java 17" in said and "apt-get install" in said
+    assert "Java 17" in text and "apt-get install" in text
 
 
 def test_unusable_inputs_and_warehouses_are_named(in_turn: InTurn, demo: Path, tmp_path: Path) -> None:
@@ -71,15 +73,15 @@ def test_unusable_inputs_and_warehouses_are_named(in_turn: InTurn, demo: Path, t
         (("--set", judgments % (broken, "parquet")), 3, f"{broken} is not a Parquet file"),
         (("--set", f"warehouse={blocked}"), 5, str(blocked)),
     ]
-    *found, other_day = in_turn(
+    *results, other_day = in_turn(
         [*[evaluation(demo, *options) for options, _, _ in cases], evaluation(demo, date="2026-11-02")]
     )
-    for (_, code, message), done in zip(cases, found, strict=True):
-        got, said = told(done)
-        assert (got, message in said) == (code, True), said
-    got, said = told(other_day)
+    for (_, code, message), done in zip(cases, results, strict=True):
+        got, text = summarise(done)
+        assert (got, message in text) == (code, True), text
+    got, text = summarise(other_day)
     assert got == 3
-    assert "has no data for 2026-11-02" in said
+    assert "has no data for 2026-11-02" in text
 
 
 def test_a_gate_stops_the_release_but_not_the_publishing(run: Run, in_turn: InTurn, demo: Path) -> None:
@@ -94,22 +96,22 @@ def test_a_gate_stops_the_release_but_not_the_publishing(run: Run, in_turn: InTu
             evaluation(demo, "--set", small, "--set", pairs),
         ]
     )
-    code, said = told(failed)
+    code, text = summarise(failed)
     assert code == 6
-    assert "1 of 1 conditions of the gate are not met, first: ndcg@10 better than baseline for bm25: fail" in said
+    assert "1 of 1 conditions of the gate are not met, first: ndcg@10 better than baseline for bm25: fail" in text
     assert "✗ gate fail: ndcg@10 better than baseline for bm25: delta -0." in failed.stdout
     assert '"verdict":"fail"' in shown.stdout.replace('": "', '":"')
-    assert let_through.returncode == 0  # found done, and let through
+    assert let_through.returncode == 0  # reused, and let through
     assert "✗ gate fail" in let_through.stdout
-    code, said = told(undecided)
+    code, text = summarise(undecided)
     assert code == 6
-    assert "undecidable, 1,050 queries, fewer than min_queries = 9,999" in said
-    code, said = evaluate(run, demo, "--set", "gate=[{metric: mrr@10, drop: 0.01}]", JAVA_HOME="/nowhere")
+    assert "undecidable, 1,050 queries, fewer than min_queries = 9,999" in text
+    code, text = evaluate(run, demo, "--set", "gate=[{metric: mrr@10, drop: 0.01}]", JAVA_HOME="/nowhere")
     assert code == 2
-    assert "gate[0] is about 'mrr@10', which is not computed" in said
+    assert "gate[0] is about 'mrr@10', which is not computed" in text
 
 
-def test_published_runs_are_compared_and_tell_how_many_queries_a_difference_needs(in_turn: InTurn, demo: Path) -> None:
+def test_published_runs_are_compared_and_give_the_number_of_queries_needed(in_turn: InTurn, demo: Path) -> None:
     place = ("--warehouse", demo / "warehouse")
     both = ("2026-11-01", "2026-11-01", "--before-system", "hybrid", "--system", "neural", "--master", "local[2]")
     evaluated, power, compared, unknown = in_turn(

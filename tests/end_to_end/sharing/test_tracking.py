@@ -1,4 +1,4 @@
-"""Tracking with a real MLflow server: what arrives, what waits while it is down, and that nothing arrives twice."""
+"""Tracking with a real MLflow server: what is logged, kept while it is down, and never logged twice."""
 
 import os
 import signal
@@ -12,19 +12,20 @@ from typing import Any
 
 import pytest
 
-from jobs.share import share
-from pipelines.config import Config
-from pipelines.config_sharing import Tracking
-from pipelines.runs import Manifest
-from pipelines.storage import Storage
-from pipelines.track import pending, track
+from pipelines.config.model import Config
+from pipelines.sharing.settings import TrackingSettings
+from pipelines.sharing.share import share_run
+from pipelines.sharing.tracking.outbox import list_pending
+from pipelines.sharing.tracking.track import track_run
+from pipelines.warehouse.runs import Manifest
+from pipelines.warehouse.storage import Storage
 from schemas.errors import TrackingError
 from tests.end_to_end.conftest import BIN, Run
-from tests.made import HOSTILE, publish, write
+from tests.helpers.published_runs import HOSTILE, publish, write
 
 
 class Server:
-    """`mlflow server` on a port of its own; it can be stopped and started again on the same store."""
+    """`mlflow server` on a port of its own; it can be stopped and restarted on the same store."""
 
     def __init__(self, folder: Path) -> None:
         with socket.socket() as free:
@@ -40,7 +41,7 @@ class Server:
         options = ["--host", "127.0.0.1", "--port", str(self.port), "--workers", "1"]
         options += ["--backend-store-uri", f"sqlite:///{place}/mlflow.db", "--artifacts-destination", str(place)]
         with (place / "log").open("ab") as log:
-            # Without the consumers of its job queue, seven processes that nothing here needs.
+            # Without the seven processes of its job queue, which are not needed here.
             plain = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
             self.process = subprocess.Popen(
                 [BIN / "mlflow", "server", *options],
@@ -68,19 +69,19 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    made = Server(tmp_path_factory.mktemp("mlflow"))
-    made.start()
-    yield made
-    made.stop()
+    mlflow = Server(tmp_path_factory.mktemp("mlflow"))
+    mlflow.start()
+    yield mlflow
+    mlflow.stop()
 
 
 def parents(client: Any, experiment: str, run: Manifest) -> list[Any]:
-    found = client.get_experiment_by_name(experiment)
-    listed: list[Any] = client.search_runs([found.experiment_id], f"tags.key = '{run.key}'")
+    experiment_id = client.get_experiment_by_name(experiment).experiment_id
+    listed: list[Any] = client.search_runs([experiment_id], f"tags.key = '{run.key}'")
     return listed
 
 
-def test_a_run_arrives_whole_and_only_once(server: Server, tmp_path: Path) -> None:
+def test_a_run_is_logged_completely_and_only_once(server: Server, tmp_path: Path) -> None:
     from mlflow import MlflowClient
 
     verdict = {"verdict": "pass", "condition": "c", "candidate": "new", "segment": "all", "value": "all",
@@ -94,8 +95,8 @@ def test_a_run_arrives_whole_and_only_once(server: Server, tmp_path: Path) -> No
         }
     )
     for _ in range(2):
-        shared = share(config, manifest)
-        shared.settle()
+        shared = share_run(config, manifest)
+        shared.raise_error()
     assert set(shared.places) == {"report", "mlflow"}
     client = MlflowClient(server.uri)
     (parent,) = parents(client, "search", manifest)
@@ -135,12 +136,12 @@ def test_a_large_run_takes_few_calls(server: Server, tmp_path: Path, monkeypatch
     calls = []
     log_batch = MlflowClient.log_batch
 
-    def counted(self: MlflowClient, *args: Any, **kwargs: Any) -> Any:
+    def count_calls(self: MlflowClient, *args: Any, **kwargs: Any) -> Any:
         calls.append(kwargs)
         return log_batch(self, *args, **kwargs)
 
-    monkeypatch.setattr(MlflowClient, "log_batch", counted)
-    track(storage, large, Tracking(uri=server.uri))
+    monkeypatch.setattr(MlflowClient, "log_batch", count_calls)
+    track_run(storage, large, TrackingSettings(uri=server.uri))
     assert len(calls) < 10
     assert sum(len(call["metrics"]) for call in calls) >= 3000
     client = MlflowClient(server.uri)
@@ -149,30 +150,30 @@ def test_a_large_run_takes_few_calls(server: Server, tmp_path: Path, monkeypatch
     assert [len(child.data.metrics) for child in children] == [1000] * 3
 
 
-def test_while_the_server_is_down_runs_wait_and_are_sent_later(tmp_path: Path, run: Run) -> None:
+def test_runs_are_kept_while_the_server_is_down_and_sent_later(tmp_path: Path, run: Run) -> None:
     from mlflow import MlflowClient
 
     server = Server(tmp_path)
     storage, manifest = publish(tmp_path / "warehouse")
-    with pytest.raises(TrackingError, match="could not be told"):
-        track(storage, manifest, Tracking(uri=server.uri, seconds=1))
-    assert [payload.run for payload in pending(storage)] == [manifest.run]
+    with pytest.raises(TrackingError, match="mlflow could not be reached"):
+        track_run(storage, manifest, TrackingSettings(uri=server.uri, seconds=1))
+    assert [payload.run for payload in list_pending(storage)] == [manifest.run]
     refused = run("assay", "track", "--pending", "--warehouse", tmp_path / "warehouse", "--uri", server.uri)
     assert refused.returncode == 7
-    assert "assay: Tracking: MLflow could not be told" in refused.stderr and "Traceback" not in refused.stderr
+    assert "assay: Tracking: mlflow could not be reached" in refused.stderr and "Traceback" not in refused.stderr
     server.start()
     try:
         sent = run("assay", "track", "--pending", "--warehouse", tmp_path / "warehouse", "--uri", server.uri)
         assert sent.returncode == 0, sent.stderr
         assert "1 runs sent" in sent.stdout
-        assert list(pending(storage)) == []
+        assert list_pending(storage) == []
         (parent,) = parents(MlflowClient(server.uri), "assay", manifest)
         assert parent.data.tags["run"] == manifest.run
     finally:
         server.stop()
 
 
-def test_a_server_that_dies_during_a_run_costs_only_the_tracking(
+def test_a_server_that_dies_during_a_run_only_affects_tracking(
     demo: Path, tmp_path: Path, environment: dict[str, str], run: Run
 ) -> None:
     server = Server(tmp_path)
@@ -180,21 +181,21 @@ def test_a_server_that_dies_during_a_run_costs_only_the_tracking(
     changes = {"warehouse": str(tmp_path / "w"), "tracking.enabled": "true", "tracking.uri": server.uri}
     options = [part for key, value in changes.items() for part in ("--set", f"{key}={value}")]
     command = ["assay", "evaluate", "--config", str(demo / "demo.yaml"), "--date", "2026-11-01", *options]
-    said = []
+    lines = []
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None and process.stdout is not None
         for line in process.stderr:
-            said.append(line)
+            lines.append(line)
             if "stage=check" in line:
                 server.stop()
         printed = process.stdout.read()
-    assert process.returncode == 0, "".join(said)
-    assert any("MLflow could not be told" in line and "WARNING" in line for line in said)
-    assert "│ neural │" in printed
+    assert process.returncode == 0, "".join(lines)
+    assert any("mlflow could not be reached" in line and "WARNING" in line for line in lines)
+    assert "\n neural " in printed
     storage = Storage(str(tmp_path / "w"))
-    (waiting,) = pending(storage)
+    (pending,) = list_pending(storage)
     server.start()
     try:
         options = ["--config", str(demo / "demo.yaml"), "--warehouse", str(tmp_path / "w"), "--uri", server.uri]
@@ -203,7 +204,7 @@ def test_a_server_that_dies_during_a_run_costs_only_the_tracking(
 
         experiment = MlflowClient(server.uri).get_experiment_by_name("assay")
         assert experiment is not None
-        found = MlflowClient(server.uri).search_runs([experiment.experiment_id], f"tags.run = '{waiting.run}'")
-        assert len(found) == 4  # the run and its three systems
+        logged = MlflowClient(server.uri).search_runs([experiment.experiment_id], f"tags.run = '{pending.run}'")
+        assert len(logged) == 4  # the run and its three systems
     finally:
         server.stop()

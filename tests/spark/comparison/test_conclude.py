@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,17 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipelines.compare_runs import compare_runs
-from pipelines.config import Config
-from pipelines.config_statistics import Bands
-from pipelines.estimate import estimate
+from pipelines.comparison.estimate import estimate_metrics
+from pipelines.comparison.movers import find_movers
+from pipelines.comparison.segments import add_bands, limit_segment_values
+from pipelines.comparison.settings import BandSettings
+from pipelines.comparison.two_runs import compare_runs
+from pipelines.config.model import Config
 from pipelines.evaluate import evaluate
-from pipelines.movers import changes
-from pipelines.publish import Attempt
-from pipelines.runs import Manifest, read_table
-from pipelines.segments import bounded, with_bands
-from pipelines.storage import Storage
+from pipelines.warehouse.attempt import Attempt
+from pipelines.warehouse.runs import Manifest
+from pipelines.warehouse.storage import Storage
+from pipelines.warehouse.tables import read_table
 from schemas.errors import ConfigurationError, DataQualityError
 from udfs.statistics.plan import Plan
 
@@ -69,7 +71,7 @@ def setting(folder: Path, *, worse: tuple[int, ...] = (), weight: int = 1, **cha
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, Manifest]:
+def published_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, Manifest]:
     """A run in which `new` is worse for two of the queries, for tests that only read it."""
     folder = tmp_path_factory.mktemp("made") / "data"
     config = setting(folder, worse=(1, 2), metrics=["mrr@3", "recall@2", "ndcg@3", "rbo"])
@@ -82,18 +84,20 @@ def rows(table: DataFrame, *keys: str) -> dict[tuple[object, ...], Any]:
 
 def query_metrics(spark: SparkSession, n: int = 40) -> DataFrame:
     random = np.random.default_rng(1)
-    made = [
+    values = [
         (system, f"q{q}", float(q % 5 + 1), ("ios", "web", None)[q % 3], f"c{q % 8}", float(random.random()))
         for q in range(n)
         for system in "ab"
     ]
     return spark.createDataFrame(
-        made, "system string, query_id string, weight double, device string, intent string, m double"
+        values, "system string, query_id string, weight double, device string, intent string, m double"
     )
 
 
-def test_a_run_says_which_system_is_better_where_and_why(spark: SparkSession, made: tuple[Config, Manifest]) -> None:
-    config, manifest = made
+def test_a_run_concludes_which_system_is_better_where_and_why(
+    spark: SparkSession, published_run: tuple[Config, Manifest]
+) -> None:
+    config, manifest = published_run
 
     def published(name: str, *keys: str) -> dict[tuple[object, ...], Any]:
         return rows(read_table(spark, config.warehouse, name, run=manifest.run), *keys)
@@ -135,8 +139,8 @@ def test_a_query_that_does_not_count_is_no_mover(spark: SparkSession) -> None:
         "system string, query_id string, weight double, retrieved int, m double, judged double",
     )
     plan = Plan(systems=("a", "b"), metrics=("m",), pairs=(("a", "b"),), judged=("judged",), min_judged=0.7)
-    found = changes(table, plan=plan, keys=["m"], most=5).orderBy("query_id").collect()
-    assert [(row["query_id"], row["direction"]) for row in found] == [("q2", "gain"), ("q4", "loss")]
+    movers = find_movers(table, plan=plan, keys=["m"], most=5).orderBy("query_id").collect()
+    assert [(row["query_id"], row["direction"]) for row in movers] == [("q2", "gain"), ("q4", "loss")]
 
 
 def test_a_comparison_is_shown_by_every_way_to_count_the_unjudged(spark: SparkSession, tmp_path: Path) -> None:
@@ -158,23 +162,23 @@ def test_a_comparison_is_shown_by_every_way_to_count_the_unjudged(spark: SparkSe
     ]
     (tmp_path / "data" / "rankings.csv").write_text("system,query_id,doc_id,rank\n" + "".join(lines), encoding="utf-8")
     manifest = evaluate(spark, config, DAY).manifest
-    found = rows(read_table(spark, config.warehouse, "sensitivity"), "metric", "unjudged")
-    deltas = {unjudged: row["delta"] for (_, unjudged), row in found.items()}
+    by_rule = rows(read_table(spark, config.warehouse, "sensitivity"), "metric", "unjudged")
+    deltas = {unjudged: row["delta"] for (_, unjudged), row in by_rule.items()}
     assert deltas == pytest.approx({"cut_then_condense": 0.25, "zero": -0.125, "condense": 0.375})
-    assert {unjudged: row["gate"] for (_, unjudged), row in found.items()} == {
+    assert {unjudged: row["gate"] for (_, unjudged), row in by_rule.items()} == {
         "cut_then_condense": "pass", "zero": "fail", "condense": "pass",
     }  # fmt: skip
-    assert {row["queries"] for row in found.values()} == {QUERIES}
-    said = {reading["rule"]: reading["text"] for reading in manifest.readings}["rests_on_the_unjudged"]
-    assert "mrr@2 differs by +0.2500" in said and "(gate: pass)" in said
-    assert "by -0.1250 [" in said and "with them counted as 0, and the gate would say fail." in said
-    assert "before the cut" not in said, "that way the answer is the same"
+    assert {row["queries"] for row in by_rule.values()} == {QUERIES}
+    text = {reading["rule"]: reading["text"] for reading in manifest.readings}["rests_on_the_unjudged"]
+    assert "mrr@2 differs by +0.2500" in text and "(gate: pass)" in text
+    assert "by -0.1250 [" in text and "with them counted as 0, and the gate would say fail." in text
+    assert "before the cut" not in text, "that way the answer is the same"
     silent = config.model_copy(update={"compare": config.compare.model_copy(update={"sensitivity": False})})
     assert "sensitivity" not in evaluate(spark, silent, DAY).manifest.tables
 
 
 def test_uncertain_labels_widen_what_is_said_of_a_difference(
-    spark: SparkSession, made: tuple[Config, Manifest], tmp_path: Path
+    spark: SparkSession, published_run: tuple[Config, Manifest], tmp_path: Path
 ) -> None:
     folder = tmp_path / "data"
     config = setting(
@@ -183,13 +187,15 @@ def test_uncertain_labels_widen_what_is_said_of_a_difference(
     lines = "".join(f"q{q},d0,1,0.5\nq{q},d1,0,0.5\n" for q in range(QUERIES))
     (folder / "judgments.csv").write_text(f"query_id,doc_id,grade,grade_sd\n{lines}", encoding="utf-8")
     evaluate(spark, config, DAY)
-    places = (made[0].warehouse, config.warehouse)
+    places = (published_run[0].warehouse, config.warehouse)
     before, after = (rows(read_table(spark, w, "comparisons"), "metric", "segment", "value") for w in places)
     for key in (("ndcg_at_3", "all", "all"), ("ndcg_at_3", "device", "ios")):
         assert after[key]["delta"] == pytest.approx(before[key]["delta"])
         assert after[key]["stderr"] > before[key]["stderr"]
         assert after[key]["degrees"] < before[key]["degrees"]
         assert after[key]["relative_stderr"] > before[key]["relative_stderr"]
+        assert 0 < after[key]["label_share"] < 1 and before[key]["label_share"] is None
+    assert "draws" not in read_table(spark, config.warehouse, "query_metrics").columns
 
 
 def test_an_unknown_baseline_is_named(spark: SparkSession, tmp_path: Path) -> None:
@@ -198,26 +204,30 @@ def test_an_unknown_baseline_is_named(spark: SparkSession, tmp_path: Path) -> No
 
 
 def test_neither_partitions_nor_order_change_an_estimate(spark: SparkSession) -> None:
-    table = query_metrics(spark)
+    noise = [(F.col("m") + F.sin(n * F.col("m")) / 20).cast("float") for n in range(1, 10)]
+    table = query_metrics(spark).withColumn("draws", F.array(*noise))
+    sets = (("posterior", 4), ("main_effects", 1), ("own_factor_removed", 4))
+    plan = replace(PLAN, draw_sets=sets, draw_metrics=("m",), not_vouched=("b",))
     answers = [
-        rows(estimate(cut, plan=PLAN), "baseline", "candidate", "segment", "value")
+        rows(estimate_metrics(cut, plan=plan), "baseline", "candidate", "segment", "value")
         for cut in (table.coalesce(1), table.repartition(5), table.orderBy("m").repartition(3, "m"))
     ]
+    assert 0 < answers[0]["a", "b", "all", "all"]["label_share"] < 1
     for other in answers[1:]:
         assert other.keys() == answers[0].keys()
         for key, row in answers[0].items():
-            found = other[key].asDict()
-            assert found == {
+            values = other[key].asDict()
+            assert values == {
                 name: pytest.approx(value, rel=1e-10, abs=1e-12) if isinstance(value, float) else value
                 for name, value in row.asDict().items()
             }
 
 
 def test_clusters_are_brought_together_wherever_they_lie(spark: SparkSession) -> None:
-    from dataclasses import replace
-
     table = query_metrics(spark).repartition(5)
-    row = rows(estimate(table, plan=replace(PLAN, clustered=True), cluster="intent"), "baseline", "segment", "value")
+    row = rows(
+        estimate_metrics(table, plan=replace(PLAN, clustered=True), cluster="intent"), "baseline", "segment", "value"
+    )
     assert row["a", "all", "all"]["degrees"] == 7.0
     assert row["a", "all", "all"]["queries"] == 40
 
@@ -228,20 +238,20 @@ def test_traffic_bands_end_where_their_share_is_reached(spark: SparkSession) -> 
         [("s", f"q{place}", weight, 1) for place, weight in enumerate(weights)],
         "system string, query_id string, weight double, relevant int",
     )
-    banded = with_bands(table, bands=Bands(), wanted=["traffic_band", "relevant_band"])
-    found = rows(banded, "query_id")
-    assert [found[f"q{place}",]["traffic_band"] for place in range(6)] == [
+    banded = add_bands(table, bands=BandSettings(), columns=["traffic_band", "relevant_band"])
+    bands = rows(banded, "query_id")
+    assert [bands[f"q{place}",]["traffic_band"] for place in range(6)] == [
         "head", "torso", "torso", "tail", "tail", "tail",
     ]  # fmt: skip
-    assert found["q0",]["relevant_band"] == "1"
+    assert bands["q0",]["relevant_band"] == "1"
 
 
 def test_rounding_does_not_move_the_end_of_a_band(spark: SparkSession) -> None:
     weights = [0.3, 0.2, 0.1]  # half of their sum is 0.3, but not to a computer
-    made = [("s", f"q{place}", weight) for place, weight in enumerate(weights)]
-    table = spark.createDataFrame(made, "system string, query_id string, weight double")
-    found = rows(with_bands(table, bands=Bands(), wanted=["traffic_band"]), "query_id")
-    assert [found[f"q{place}",]["traffic_band"] for place in range(3)] == ["head", "torso", "torso"]
+    values = [("s", f"q{place}", weight) for place, weight in enumerate(weights)]
+    table = spark.createDataFrame(values, "system string, query_id string, weight double")
+    bands = rows(add_bands(table, bands=BandSettings(), columns=["traffic_band"]), "query_id")
+    assert [bands[f"q{place}",]["traffic_band"] for place in range(3)] == ["head", "torso", "torso"]
 
 
 def test_a_segment_with_a_million_values_is_refused_or_capped(spark: SparkSession) -> None:
@@ -252,11 +262,11 @@ def test_a_segment_with_a_million_values_is_refused_or_capped(spark: SparkSessio
         r"the segment 'each' has about [\d,]{7,} values, more than statistics\.max_values = 1,000: choose a coarser"
     )
     with pytest.raises(DataQualityError, match=message):
-        bounded(table, segments=[("device",), ("each",)], most=1000, many="refuse")
+        limit_segment_values(table, segments=[("device",), ("each",)], limit=1000, many="refuse")
     with pytest.raises(DataQualityError, match=r"'each / device' has about .*: combine coarser columns"):
-        bounded(table, segments=[("each", "device")], most=1000, many="other")
+        limit_segment_values(table, segments=[("each", "device")], limit=1000, many="other")
     # once the column is capped, its combinations are few
-    capped = bounded(table, segments=[("mostly",), ("mostly", "device")], most=20, many="other")
+    capped = limit_segment_values(table, segments=[("mostly",), ("mostly", "device")], limit=20, many="other")
     sizes = {row["mostly"]: row["count"] for row in capped.groupBy("mostly").count().collect()}
     assert len(sizes) == 21
     assert [sizes[str(value)] for value in range(10)] == [90_000] * 10
@@ -264,16 +274,16 @@ def test_a_segment_with_a_million_values_is_refused_or_capped(spark: SparkSessio
 
 
 def test_two_runs_are_paired_by_query_and_split_by_segment(
-    spark: SparkSession, made: tuple[Config, Manifest], tmp_path: Path
+    spark: SparkSession, published_run: tuple[Config, Manifest], tmp_path: Path
 ) -> None:
-    before = made[1]
-    later = setting(tmp_path / "data", weight=5, warehouse=made[0].warehouse)
+    before = published_run[1]
+    later = setting(tmp_path / "data", weight=5, warehouse=published_run[0].warehouse)
     after = evaluate(spark, later, DAY.replace(day=2)).manifest  # the best for all queries, and more traffic from ios
-    found = compare_runs(spark, later.warehouse, (before, after), ("new", "new"))
-    whole = next(r for r in found.comparisons if (r["segment"], r["metric"]) == ("all", "mrr_at_3"))
+    result = compare_runs(spark, later.warehouse, (before, after), ("new", "new"))
+    whole = next(r for r in result.comparisons if (r["segment"], r["metric"]) == ("all", "mrr_at_3"))
     assert (whole["wins"], whole["ties"], whole["queries"]) == (2, 22, 24)
     assert whole["delta"] == pytest.approx(2 / 24 * 2 / 3)
-    parts = {(part.metric, part.form, part.segment): part.split for part in found.parts}
+    parts = {(part.metric, part.form, part.segment): part.split for part in result.parts}
     macro, weighted = parts["mrr_at_3", "macro", "device"], parts["mrr_at_3", "weighted", "device"]
     assert [macro.delta, macro.mix] == pytest.approx([whole["delta"], 0.0])
     ios = (14 + 2 / 3) / 16  # of 16 queries, which were 2/3 of the traffic and are 10/11 of it
@@ -282,35 +292,36 @@ def test_two_runs_are_paired_by_query_and_split_by_segment(
 
 
 def test_runs_are_compared_as_each_of_them_was_made(spark: SparkSession, tmp_path: Path) -> None:
-    """Too little judged, queries that hang together and a bound on values hold between runs too."""
+    """Under-judged queries, clusters and the limit on values count between runs too."""
     storage = Storage(str(tmp_path))
-    made = query_metrics(spark).withColumnRenamed("m", "mrr_at_3").withColumn("judged_at_3", F.lit(0.9))
+    metrics = query_metrics(spark).withColumnRenamed("m", "mrr_at_3").withColumn("judged_at_3", F.lit(0.9))
     poor = F.when(F.col("query_id").isin("q0", "q1"), 0.5).otherwise(F.col("judged_at_3"))
     settings = {
         "metrics": ["mrr@3"],
         "segments": [["each"]],
+        "inputs": {"impressions": {"path": "log"}},
         "statistics": {"cluster": "intent", "max_values": 10, "many_values": "other"},
     }
     facts: dict[str, Any] = {"seconds": {}, "inputs": {}, "code": "c", "spark": "4", "config_hash": "h"}
     runs = []
-    for date, table in ((DAY, made.where("system = 'a'")), (DAY.replace(day=2), made.where("system = 'b'"))):
-        known = table.withColumns({"each": F.col("query_id"), "retrieved": F.lit(3)})
+    for date, table in ((DAY, metrics.where("system = 'a'")), (DAY.replace(day=2), metrics.where("system = 'b'"))):
+        with_lists = table.withColumns({"each": F.col("query_id"), "retrieved": F.lit(3)})
         with Attempt(storage, date, str(date)) as attempt:
-            attempt.write("query_metrics", known.withColumn("judged_at_3", poor) if date == DAY else known)
+            attempt.write("query_metrics", with_lists.withColumn("judged_at_3", poor) if date == DAY else with_lists)
             conventions = {"unjudged": "cut_then_condense"}
             runs.append(attempt.commit(**facts, config=settings, systems=("a", "b"), conventions=conventions))
-    found = compare_runs(spark, str(tmp_path), (runs[0], runs[1]), ("a", "b"))
-    whole = next(row for row in found.comparisons if row["segment"] == "all")
+    result = compare_runs(spark, str(tmp_path), (runs[0], runs[1]), ("a", "b"))
+    whole = next(row for row in result.comparisons if row["segment"] == "all")
     assert (whole["queries"], whole["unjudged"]) == (38, 2)
-    assert {row["value"] for row in found.comparisons if row["segment"] == "each"} >= {"(other)"}
-    assert len({row["value"] for row in found.comparisons if row["segment"] == "each"}) <= 11
-    d = np.array([b - a for q, a, b in _pairs(made) if q not in ("q0", "q1")])
-    cluster = np.array([int(q[1:]) % 8 for q, _, _ in _pairs(made) if q not in ("q0", "q1")])
+    assert {row["value"] for row in result.comparisons if row["segment"] == "each"} >= {"(other)"}
+    assert len({row["value"] for row in result.comparisons if row["segment"] == "each"}) <= 11
+    d = np.array([b - a for q, a, b in _pairs(metrics) if q not in ("q0", "q1")])
+    cluster = np.array([int(q[1:]) % 8 for q, _, _ in _pairs(metrics) if q not in ("q0", "q1")])
     meat = sum((d - d.mean())[cluster == c].sum() ** 2 for c in range(8))
     assert whole["stderr"] == pytest.approx(np.sqrt(8 / 7 * meat) / 38)
 
 
 def _pairs(table: DataFrame) -> list[tuple[str, float, float]]:
     """Each query with the values of both systems."""
-    found = {(row["query_id"], row["system"]): row["mrr_at_3"] for row in table.collect()}
-    return [(query, found[query, "a"], found[query, "b"]) for query in sorted({query for query, _ in found})]
+    values = {(row["query_id"], row["system"]): row["mrr_at_3"] for row in table.collect()}
+    return [(query, values[query, "a"], values[query, "b"]) for query in sorted({query for query, _ in values})]

@@ -1,4 +1,4 @@
-"""A run whose data must not be believed: what is published of it, and what stays as it was."""
+"""A run whose data fails its checks: what is published of it, and what stays as it was."""
 
 import re
 from pathlib import Path
@@ -7,22 +7,24 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.config import Config
-from pipelines.evaluate import evaluate, look
+from pipelines.config.model import Config
+from pipelines.evaluate import evaluate
 from pipelines.quality.inspect import DOCS
-from pipelines.quality.results import lines
-from pipelines.runs import committed, live, read_table, recorded
-from pipelines.storage import Storage
-from pipelines.views import duckdb_views
+from pipelines.quality.results import format_results
+from pipelines.run import inspect_inputs
+from pipelines.warehouse.runs import list_committed, list_recorded, select_live
+from pipelines.warehouse.storage import Storage
+from pipelines.warehouse.tables import read_table
+from pipelines.warehouse.views import render_duckdb_views
 from schemas.errors import DataQualityError
 from schemas.outputs import VALIDATION_RESULTS
-from tests.spark.small_data import DATE, LISTS, Frames, clean
+from tests.helpers.small_data import DATE, LISTS, Frames, build_clean_tables
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m"
 
 
-def stored(folder: Path, frames: Frames) -> Config:
-    """A configuration on Parquet files, written anew."""
+def write_inputs(folder: Path, frames: Frames) -> Config:
+    """Write the tables as Parquet files; returns a configuration that reads them."""
     for name in LISTS:
         (folder / name).mkdir(exist_ok=True)
         frames[name].to_parquet(folder / name / "part.parquet", index=False)
@@ -31,41 +33,43 @@ def stored(folder: Path, frames: Frames) -> Config:
 
 
 def test_a_run_that_fails_validation_leaves_the_live_run_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
-    frames = clean()
-    config = stored(tmp_path, frames)
+    frames = build_clean_tables()
+    config = write_inputs(tmp_path, frames)
     good = evaluate(spark, config, DATE).manifest
     assert good.checks["failing"] == []
     assert good.checks["tables"]["rankings"]["failed"] == 0
     assert {"rankings", "judgments", "queries", "query_metrics", "segment_metrics"} <= set(good.checks["tables"])
-    assert [line[0] for line in lines(good.checks)] == ["✓"] * len(good.checks["tables"])
+    assert [line[0] for line in format_results(good.checks)] == ["✓"] * len(good.checks["tables"])
     before = sorted(p for p in Path(config.warehouse).rglob("*") if p.is_file())
 
     frames["rankings"]["system"] = frames["rankings"]["system"].replace("b", HOSTILE)
     hostile = frames["rankings"].system == HOSTILE
     frames["rankings"].loc[hostile, "doc_id"] = "default-" + frames["rankings"].loc[hostile, "rank"].astype(str)
-    stored(tmp_path, frames)
-    said = r"rankings fails same_list.*24 of 24 queries.*lower quality\.same_list\.severity"
-    with pytest.raises(DataQualityError, match=said) as caught:
+    write_inputs(tmp_path, frames)
+    message = r"rankings fails same_list.*24 of 24 queries.*lower quality\.same_list\.severity"
+    with pytest.raises(DataQualityError, match=message) as caught:
         evaluate(spark, config, DATE)
     assert "\x1b" not in str(caught.value)
     assert re.fullmatch(r"Data Docs: file:.*/data_docs/dt=2026-11-02/run=.*/index.html", caught.value.details[-1])
 
     storage = Storage(config.warehouse)
-    assert [m.run for m in committed(storage)] == [m.run for m in live(committed(storage))] == [good.run]
-    refused = next(m for m in recorded(storage) if m.status == "refused")
+    assert (
+        [m.run for m in list_committed(storage)] == [m.run for m in select_live(list_committed(storage))] == [good.run]
+    )
+    refused = next(m for m in list_recorded(storage) if m.status == "refused")
     assert set(refused.tables) == {VALIDATION_RESULTS.name}
     assert {p for p in before if not p.exists()} == set()
     added = {str(p.relative_to(config.warehouse)) for p in Path(config.warehouse).rglob("*") if p.is_file()}
     folders = {path.split("/")[0] for path in added - {str(p.relative_to(config.warehouse)) for p in before}}
     assert folders == {VALIDATION_RESULTS.name, DOCS, "runs"}
-    told = "\n".join(lines(refused.checks))
+    printed = "\n".join(format_results(refused.checks))
     assert (
-        "✗ rankings: " in told
-        and "✗ same_list: 24 of 24 queries get the same documents from <script>alert(1)</script>\\x1b[31m" in told
+        "✗ rankings: " in printed
+        and "✗ same_list: 24 of 24 queries get the same documents from <script>alert(1)</script>\\x1b[31m" in printed
     )
 
     with duckdb.connect() as duck:  # the numbers are those of the live run, the verdict is the newest
-        duck.execute(duckdb_views(storage))
+        duck.execute(render_duckdb_views(storage))
         assert duck.sql("SELECT DISTINCT run FROM query_metrics").fetchall() == [(good.run,)]
         failed = duck.sql('SELECT "check", severity, failed_rows, rows FROM validation_results WHERE NOT passed')
         assert ("same_list", "error", 24, 24) in failed.fetchall()
@@ -80,7 +84,7 @@ def test_a_run_that_fails_validation_leaves_the_live_run_as_it_was(spark: SparkS
 
 
 def test_checks_can_be_made_alone_and_write_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    config = stored(tmp_path, clean())
-    inspection = look(spark, config, DATE)
+    config = write_inputs(tmp_path, build_clean_tables())
+    inspection = inspect_inputs(spark, config, DATE)
     assert all(result.passed for result in inspection.results)
     assert not Path(config.warehouse).exists()

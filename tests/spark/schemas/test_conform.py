@@ -1,4 +1,4 @@
-"""Inputs are brought to their contracts; what does not fit is told apart, with the reason."""
+"""Inputs are conformed to their contracts; rows that do not fit are rejected with the reason."""
 
 import json
 
@@ -24,28 +24,30 @@ def test_rows_that_fit_are_cast_and_the_others_are_quarantined_with_a_reason(spa
             ("s", "q1", None, "5"),
             ("s", "q1", "d6", "-1"),
             ("s", "q1", "d7", None),
+            ("s", "q1", "é" * 5_001, "8"),
         ],
         "system string, query_id string, doc_id string, rank string",
     )
     conformed = conform(raw, RANKINGS)
     kept = [tuple(row) for row in conformed.rows.orderBy("rank").collect()]
     assert kept == [("s", "q1", "d1", 1, None), ("s", "q1", "d2", 2, None)]
-    reasons = rejected(conformed.rejected)
+    reasons = rejected(conformed.rejected_rows)
     assert set(reasons) == {
         "rank: not an int",
         "query_id: empty",
         "doc_id: empty",
         "rank: below 0",
         "rank and score: empty",
+        "doc_id: longer than 10,000 bytes",
     }
     assert json.loads(reasons["rank: not an int"]) == {"system": "s", "query_id": "q1", "doc_id": "d3", "rank": "third"}
-    assert conformed.rows.count() + conformed.rejected.count() == raw.count()
+    assert conformed.rows.count() + conformed.rejected_rows.count() == raw.count()
 
 
 def test_columns_are_renamed_by_configuration(spark: SparkSession) -> None:
     raw = spark.createDataFrame([("q", "d", 2)], "qid string, `doc.no` string, rel int")
     conformed = conform(raw, JUDGMENTS, columns={"query_id": "qid", "doc_id": "doc.no", "grade": "rel"})
-    assert [tuple(row) for row in conformed.rows.collect()] == [("q", "d", 2.0)]
+    assert [tuple(row)[:3] for row in conformed.rows.collect()] == [("q", "d", 2.0)]
 
 
 def test_a_missing_column_is_named_with_what_was_found(spark: SparkSession) -> None:
@@ -66,7 +68,7 @@ def test_a_number_that_is_not_finite_is_no_grade(spark: SparkSession) -> None:
     raw = spark.createDataFrame(
         [("q", "d", "NaN"), ("q", "e", "Infinity")], "query_id string, doc_id string, grade string"
     )
-    assert set(rejected(conform(raw, JUDGMENTS).rejected)) == {"grade: not a finite number"}
+    assert set(rejected(conform(raw, JUDGMENTS).rejected_rows)) == {"grade: not a finite number"}
 
 
 @pytest.mark.parametrize("kind", ["array<string>", "string"])
@@ -80,7 +82,7 @@ def test_an_array_of_documents_is_unfolded_in_its_order(spark: SparkSession, kin
     conformed = conform(raw, RANKINGS)
     rows = [(row["query_id"], row["doc_id"], row["rank"]) for row in conformed.rows.orderBy("rank").collect()]
     assert rows == [("q1", "b", 1), ("q1", "a", 2), ("q1", "c", 3)]
-    assert [row["reason"] for row in conformed.rejected.collect()] == ["doc_id: empty"]
+    assert [row["reason"] for row in conformed.rejected_rows.collect()] == ["doc_id: empty"]
 
 
 def test_pages_with_an_array_become_impressions_with_positions(spark: SparkSession) -> None:
@@ -111,8 +113,8 @@ def test_a_type_that_leads_nowhere_rejects_its_rows_and_stops_nothing(spark: Spa
     )
     conformed = conform(raw, RANKINGS)
     assert conformed.rows.count() == 0
-    assert list(rejected(conformed.rejected)) == ["rank: not an int"]
+    assert list(rejected(conformed.rejected_rows)) == ["rank: not an int"]
     shown = spark.sql(
         "SELECT 'p' AS serp_id, 'q' AS query_id, 'u' AS user_id, 'd' AS doc_id, 1 AS position, true AS ts"
     )
-    assert list(rejected(conform(shown, IMPRESSIONS).rejected)) == ["ts: not a timestamp"]
+    assert list(rejected(conform(shown, IMPRESSIONS).rejected_rows)) == ["ts: not a timestamp"]

@@ -5,17 +5,17 @@ import math
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from pipelines.aggregate import aggregate
-from pipelines.estimate import estimate
-from pipelines.score import Evidence, score
-from schemas.inputs import JUDGMENTS, QUERIES, RANKINGS
+from pipelines.comparison.estimate import estimate_metrics, select_segment_metrics
+from pipelines.scoring.score import ScoringTables, score_lists
+from schemas.inputs import QUERIES, RANKINGS
 from schemas.table import Column
+from tests.helpers.judgments import GRADES_DDL
 from udfs.conventions import Conventions
-from udfs.registry import parse_all
+from udfs.registry import parse_metrics
 from udfs.statistics.plan import Plan
 
-SPECS = parse_all(["ndcg(gain=linear)@3", "recall@2", "dcg(gain=linear)"])
-WITH_DEVICE = QUERIES.plus([Column("device", "string", "a segment", nullable=True)])
+SPECS = parse_metrics(["ndcg(gain=linear)@3", "recall@2", "dcg(gain=linear)"])
+WITH_DEVICE = QUERIES.add_columns([Column("device", "string", "a segment", nullable=True)])
 
 
 def scored(
@@ -25,9 +25,9 @@ def scored(
     conventions: Conventions | None = None,
     queries: DataFrame | None = None,
 ) -> dict[tuple[str, str], Row]:
-    table = score(
+    table = score_lists(
         spark.createDataFrame(rankings, RANKINGS.struct()),
-        Evidence(spark.createDataFrame(labels, JUDGMENTS.struct()), queries),
+        ScoringTables(spark.createDataFrame(labels, GRADES_DDL), queries),
         systems=sorted({str(row[0]) for row in rankings}),
         segments=["device"] if queries is not None else [],
         specs=SPECS,
@@ -101,7 +101,7 @@ def test_scores_that_differ_beyond_32_bits_tie_only_where_that_is_asked_for(spar
 
 def test_every_system_has_a_row_for_every_query_that_was_asked(spark: SparkSession) -> None:
     rankings: list[tuple[object, ...]] = [("s", "q", "a", 1, None), ("t", "never labelled", "a", 1, None)]
-    queries = spark.createDataFrame([("q", 5.0, "ios"), ("no labels", None, None)], WITH_DEVICE.struct())
+    queries = spark.createDataFrame([("q", 5.0, None, "ios"), ("no labels", None, None, None)], WITH_DEVICE.struct())
     rows = scored(spark, rankings, LABELS, queries=queries)
     assert set(rows) == {
         ("s", "q"),
@@ -135,20 +135,21 @@ def test_of_two_labels_for_one_document_the_higher_counts_once(spark: SparkSessi
 def test_means_by_segment_leave_out_and_count_what_is_undefined(spark: SparkSession) -> None:
     rankings: list[tuple[object, ...]] = [("s", q, "a", 1, None) for q in ("q1", "q2", "q3", "q4")]
     labels: list[tuple[object, ...]] = [("q1", "a", 1.0), ("q2", "b", 1.0), ("q3", "a", 0.0), ("q4", "a", 1.0)]
-    rows: list[tuple[object, ...]] = [("q1", 3.0, "ios"), ("q2", 1.0, "ios"), ("q3", 1.0, "ios"), ("q4", 2.0, None)]
+    weights = {"q1": (3.0, "ios"), "q2": (1.0, "ios"), "q3": (1.0, "ios"), "q4": (2.0, None)}
+    rows = [(query, weight, None, device) for query, (weight, device) in weights.items()]
     queries = spark.createDataFrame(rows, WITH_DEVICE.struct())
-    table = score(
+    table = score_lists(
         spark.createDataFrame(rankings, RANKINGS.struct()),
-        Evidence(spark.createDataFrame(labels, JUDGMENTS.struct()), queries),
+        ScoringTables(spark.createDataFrame(labels, GRADES_DDL), queries),
         systems=["s"],
         segments=["device"],
         specs=SPECS,
         conventions=Conventions(),
     )
     plan = Plan(systems=("s",), metrics=tuple(spec.key for spec in SPECS), segments=(("device",),))
-    means = aggregate(estimate(table, plan=plan)).where("metric = 'recall_at_2'").collect()
-    found = {(r["segment"], r["value"]): (r["macro"], r["weighted"], r["queries"], r["skipped"]) for r in means}
-    assert found == {
+    means = select_segment_metrics(estimate_metrics(table, plan=plan)).where("metric = 'recall_at_2'").collect()
+    by_segment = {(r["segment"], r["value"]): (r["macro"], r["weighted"], r["queries"], r["skipped"]) for r in means}
+    assert by_segment == {
         ("all", "all"): (pytest.approx(2 / 3), pytest.approx(5 / 6), 3, 1),
         ("device", "ios"): (0.5, 0.75, 2, 1),
         ("device", "(none)"): (1.0, 1.0, 1, 0),
@@ -166,9 +167,15 @@ def test_a_task_has_rows_enough_to_be_worth_it_and_no_more_than_a_worker_can_hol
     spark.conf.set("spark.sql.shuffle.partitions", "16")
     try:
         rankings = spark.createDataFrame([("a", "q", "d", 1, None)], RANKINGS.struct())
-        labels = spark.createDataFrame(LABELS, JUDGMENTS.struct())
-        table = score(
-            rankings, Evidence(labels), systems=["a"], segments=[], specs=SPECS, conventions=Conventions(), rows=rows
+        labels = spark.createDataFrame(LABELS, GRADES_DDL)
+        table = score_lists(
+            rankings,
+            ScoringTables(labels),
+            systems=["a"],
+            segments=[],
+            specs=SPECS,
+            conventions=Conventions(),
+            rows=rows,
         )
         assert table.rdd.getNumPartitions() == partitions
     finally:

@@ -6,13 +6,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.coverage import coverage
-from pipelines.score import Evidence, score
+from pipelines.scoring.score import ScoringTables, score_lists
 from schemas.inputs import DECISIONS, DOCUMENTS, JUDGMENTS, QUERIES, RANKINGS
 from schemas.table import Table
+from tests.helpers.judgments import GRADES_DDL
 from udfs.conventions import Conventions
-from udfs.evaluator import evaluate
-from udfs.registry import parse_all
+from udfs.evaluator import evaluate_tables
+from udfs.registry import parse_metrics
 
 METRICS = [
     *(
@@ -107,19 +107,20 @@ def test_spark_and_memory_agree(spark: SparkSession, name: str, partitions: str)
     def on_spark(table: Table) -> object:
         frame = data[table.name]
         kinds = {"int": pa.int32(), "double": pa.float64(), "string": pa.string(), "boolean": pa.bool_()}
-        arrow = pa.table({c.name: pa.array(frame[c.name], kinds[c.type], from_pandas=True) for c in table.columns})
+        columns = [column for column in table.columns if column.name in frame]
+        arrow = pa.table({c.name: pa.array(frame[c.name], kinds[c.type], from_pandas=True) for c in columns})
         return spark.createDataFrame(arrow)
 
-    found = score(
+    scored = score_lists(
         on_spark(RANKINGS),  # type: ignore[arg-type]
-        Evidence(*[on_spark(table) for table in (JUDGMENTS, QUERIES, DOCUMENTS, DECISIONS)]),  # type: ignore[arg-type]
+        ScoringTables(*[on_spark(table) for table in (JUDGMENTS, QUERIES, DOCUMENTS, DECISIONS)]),  # type: ignore[arg-type]
         systems=["a", "b ö"],
         segments=[],
-        specs=parse_all(METRICS),
+        specs=parse_metrics(METRICS),
         conventions=conventions,
     ).toPandas()
     spark.conf.set("spark.sql.adaptive.enabled", "true")
-    expected = evaluate(
+    expected = evaluate_tables(
         data["rankings"],
         data["judgments"],
         METRICS,
@@ -129,10 +130,10 @@ def test_spark_and_memory_agree(spark: SparkSession, name: str, partitions: str)
         conventions=conventions,
     )
     keys = ["system", "query_id"]
-    found, expected = (table.sort_values(keys).reset_index(drop=True) for table in (found, expected))
-    assert found[keys].equals(expected[keys].astype(object))
+    scored, expected = (table.sort_values(keys).reset_index(drop=True) for table in (scored, expected))
+    assert scored[keys].equals(expected[keys].astype(object))
     for column in expected.columns[2:]:
-        left, right = found[column].to_numpy(np.float64), expected[column].to_numpy(np.float64)
+        left, right = scored[column].to_numpy(np.float64), expected[column].to_numpy(np.float64)
         assert np.allclose(left, right, rtol=0, atol=1e-12, equal_nan=True), column
         assert np.isfinite(right).any(), f"{column} is undefined everywhere, which compares nothing"
 
@@ -141,43 +142,18 @@ def test_the_stage_before_is_compared_with(spark: SparkSession) -> None:
     ranked = [("early", "q", d, n, None) for n, d in enumerate("abcdef")] + [
         ("late", "q", d, n, None) for n, d in enumerate("fax")
     ]
-    rows = score(
+    rows = score_lists(
         spark.createDataFrame(ranked, RANKINGS.struct()),
-        Evidence(
-            spark.createDataFrame([("q", "a", 1.0), ("q", "b", 2.0), ("q", "x", 3.0)], JUDGMENTS.struct()),
+        ScoringTables(
+            spark.createDataFrame([("q", "a", 1.0), ("q", "b", 2.0), ("q", "x", 3.0)], GRADES_DDL),
             earlier="early",
         ),
         systems=["early", "late"],
         segments=[],
-        specs=parse_all(["retention(from=4)@2", "rbo", "rank_tau", "recall@2"]),
+        specs=parse_metrics(["retention(from=4)@2", "rbo", "rank_tau", "recall@2"]),
         conventions=Conventions(),
     )
     late = {row["system"]: row for row in rows.collect()}["late"]
     assert late["retention_from_4_at_2"] == 0.5  # a and b were handed over, a is kept
     assert 0 < late["rbo"] < 1
     assert late["recall_at_2"] == pytest.approx(1 / 3)
-
-
-def test_coverage_counts_the_catalogue_once(spark: SparkSession) -> None:
-    ranked = [
-        ("s", "q1", "a", 1, None),
-        ("s", "q1", "a", 2, None),
-        ("s", "q1", "b", 3, None),
-        ("s", "q2", "a", 1, None),
-        ("s", "q2", "not ours", 2, None),
-        ("t", "q1", "not ours", 1, None),
-    ]
-    documents = spark.createDataFrame([(d, None, None) for d in "abcd"], DOCUMENTS.struct())
-    rows = coverage(
-        spark.createDataFrame(ranked, RANKINGS.struct()),
-        documents,
-        specs=parse_all(["catalog_coverage@1", "catalog_coverage@2"]),
-        conventions=Conventions(),
-    )
-    found = {(row["system"], row["metric"]): row["macro"] for row in rows.collect()}
-    assert found == {
-        ("s", "catalog_coverage_at_1"): 0.25,
-        ("s", "catalog_coverage_at_2"): 0.5,
-        ("t", "catalog_coverage_at_1"): 0.0,
-        ("t", "catalog_coverage_at_2"): 0.0,
-    }

@@ -9,16 +9,17 @@ import re
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobs import cli, doctor
-from jobs.logs import JsonLines, StageList, configure
-from pipelines.runs import TableRecord
+from jobs.support.logs import JsonLines, StageList, configure_logging
 from pipelines.stages import Stages
-from tests.made import publish
+from pipelines.warehouse.runs import TableRecord
+from tests.helpers.published_runs import publish
 
 ASSAY = Path(sys.executable).parent / "assay"
 
@@ -29,23 +30,25 @@ def assay(*arguments: str | Path, **environment: str) -> subprocess.CompletedPro
     )
 
 
-def called(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
-    """What a command prints as JSON, called in this process to save the start of another."""
+def call_json(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
+    """Call a command in this process and return the JSON that it prints."""
     capsys.readouterr()
     assert cli.invoke(cli.assay, [*map(str, arguments), "--output", "json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
 def test_help_imports_nothing_heavy() -> None:
-    """It answers at once: of everything that takes long to import, nothing is."""
-    asked = "import sys; from jobs.cli import assay; assay.main(['--help'], standalone_mode=False); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    """Help answers at once: nothing that takes long to import is imported."""
+    script = (
+        "import sys; from jobs.cli import assay; assay.main(['--help'], standalone_mode=False); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())
     assert not loaded & {"pyspark", "pandas", "pyarrow", "numpy", "mlflow", "rich", "pydantic", "scipy", "yaml"}
 
 
 def test_help_answers_within_half_a_second() -> None:
-    """Of processor time, which other work on the machine does not stretch."""
+    """Half a second of processor time, which does not depend on other work on the machine."""
     before = os.times()
     assert assay("--help").returncode == 0
     after = os.times()
@@ -55,15 +58,15 @@ def test_help_answers_within_half_a_second() -> None:
 @pytest.mark.parametrize("name", sorted(cli.COMMANDS))
 def test_every_command_has_help_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.invoke(cli.assay, [name, "--help"]) == 0
-    said = capsys.readouterr().out
-    assert f"  assay {name}" in said
-    assert "--output [table|json]" in said
-    assert "--debug" in said
+    text = capsys.readouterr().out
+    assert f"  assay {name}" in text
+    assert "--output [table|json" in text
+    assert "--debug" in text
 
 
-def test_without_a_command_it_says_what_there_is() -> None:
-    said = assay()
-    assert "Commands:" in said.stdout + said.stderr and "Traceback" not in said.stderr
+def test_without_a_command_it_lists_the_commands() -> None:
+    done = assay()
+    assert "Commands:" in done.stdout + done.stderr and "Traceback" not in done.stderr
 
 
 def test_the_shell_completes_commands_and_options() -> None:
@@ -76,35 +79,27 @@ def test_the_shell_completes_commands_and_options() -> None:
     assert "complete" in assay(_ASSAY_COMPLETE="bash_source").stdout
 
 
-def test_commands_without_spark_speak_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_without_spark_print_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, manifest = publish(tmp_path)
     at = ("--warehouse", tmp_path)
-    assert [run["run"] for run in called(capsys, "runs", *at)] == [manifest.run]
-    assert called(capsys, "report", *at)["report"].endswith(f"reports/2026-11-01/{manifest.run}.html")
-    found = called(capsys, "trend", *at, "--metric", "recall@20", "--system", "old", "--to", tmp_path / "t.html")
-    assert found["systems"]["old"][0]["mean"] == 1.0
+    assert [run["run"] for run in call_json(capsys, "runs", *at)] == [manifest.run]
+    assert call_json(capsys, "report", *at)["report"].endswith(f"reports/2026-11-01/{manifest.run}.html")
+    trend = call_json(capsys, "trend", *at, "--metric", "recall@20", "--system", "old", "--to", tmp_path / "t.html")
+    assert trend["systems"]["old"][0]["mean"] == 1.0
     assert (tmp_path / "t.html").read_text(encoding="utf-8").startswith("<!doctype html>")
-    assert called(capsys, "vacuum", *at, "--keep", "1", "--dry-run") == {
+    assert call_json(capsys, "vacuum", *at, "--keep", "1", "--dry-run") == {
         "runs": [],
         "unreferenced": [],
         "removed": False,
     }
-    assert "CREATE" in called(capsys, "tables", *at, "--sql", "duckdb")["views"]
-    assert called(capsys, "metrics", "ndcg")[0]["written"] == "ndcg(gain, judged_only)[@k]"
-    assert called(capsys, "power", "--delta", "0.01", "--stddev", "0.25")["needed"] == 4906
-    (good, *_) = called(capsys, "doctor", "--no-spark", *at)
+    assert "CREATE" in call_json(capsys, "tables", *at, "--sql", "duckdb")["views"]
+    assert call_json(capsys, "metrics", "ndcg")[0]["written"] == "ndcg(gain, judged_only)[@k]"
+    assert call_json(capsys, "power", "--delta", "0.01", "--stddev", "0.25")["needed"] == 4906
+    (good, *_) = call_json(capsys, "doctor", "--no-spark", *at)
     assert good == {"check": "Python", "good": True, "found": good["found"], "mend": ""}
 
 
-def test_two_runs_are_reported_by_date(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    publish(tmp_path)
-    publish(tmp_path, date="2026-11-02", run="b-1", committed_at="2026-11-03T00:00:00+00:00")
-    told = called(capsys, "report", "--warehouse", tmp_path, "--compare", "2026-11-01", "2026-11-02")
-    assert told["report"].endswith("reports/2026-11-02/b-1-against-aaaaaaaaaaaa-000001.html")
-    assert 10_000 < told["bytes"] < 3_000_000
-
-
-def test_the_doctor_says_how_to_mend_what_is_missing(
+def test_the_doctor_prints_how_to_fix_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -112,15 +107,25 @@ def test_the_doctor_says_how_to_mend_what_is_missing(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setitem(doctor.PACKAGES, "numpy", ("99", None))
-    found = {f.check: f for f in doctor.examine(str(tmp_path / "bad.yaml"), str(tmp_path / "file"), spark=True)}
-    assert [name for name, f in found.items() if not f.good] == ["numpy", "Java", "configuration", "warehouse"]
-    assert "openjdk-17" in found["Java"].mend
-    assert "99 or newer is needed" in found["numpy"].mend
-    assert "did you mean 'ndcg@10'" in found["configuration"].found
+    diagnoses = doctor.run_diagnostics(str(tmp_path / "bad.yaml"), str(tmp_path / "file"), spark=True)
+    failures = {diagnosis.check: diagnosis for diagnosis in diagnoses if not diagnosis.good}
+    assert list(failures) == ["numpy", "Java", "configuration", "warehouse"]
+    assert "openjdk-17" in failures["Java"].fix
+    assert "99 or newer is needed" in failures["numpy"].fix
+    assert "did you mean 'ndcg@10'" in failures["configuration"].detail
     assert cli.invoke(cli.assay, ["doctor", "--no-spark"]) == 1
-    said = capsys.readouterr()
-    assert "✗ Java: none on the PATH or in JAVA_HOME\n    install Java 17" in said.out
-    assert "2 of 8 checks failed: numpy, Java" in said.err
+    printed = capsys.readouterr()
+    assert "✗ Java: none on the PATH or in JAVA_HOME\n    install Java 17" in printed.out
+    assert "2 of 8 checks failed: numpy, Java" in printed.err
+
+
+def test_the_doctor_needs_the_versions_that_the_project_declares() -> None:
+    project = tomllib.loads((Path(cli.__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = {}
+    for text in project["dependencies"]:
+        name, least, below = re.fullmatch(r"([\w-]+)>=([\d.]+)(?:,<([\d.]+))?", text).groups()  # type: ignore[union-attr]
+        declared[name] = (least, below)
+    assert {name: declared[name] for name in doctor.PACKAGES} == doctor.PACKAGES
 
 
 @pytest.mark.parametrize(("version", "good"), [("17.0.2", True), ("1.8.0_401", False), ("21", True)])
@@ -132,22 +137,22 @@ def test_the_doctor_reads_the_version_of_java(
     fake.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
     fake.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert doctor.java().good is good
+    assert doctor.check_java().good is good
 
 
 def test_a_stage_is_one_line_with_rows_and_seconds(capsys: pytest.CaptureFixture[str]) -> None:
-    configure(["evaluate", "--log", "json"], debug=False)
+    configure_logging(["evaluate", "--log", "json"], debug=False)
     stages, tables = Stages(), {"labels": TableRecord(path="l", rows=3)}
     stages.tables = tables
     with stages.stage("score"):
         tables["query_metrics"] = TableRecord(path="q", rows=7)
     (line,) = capsys.readouterr().err.splitlines()
-    told = json.loads(line)
-    assert (told["stage"], told["state"], told["rows"]) == ("score", "end", 7)
-    assert told["seconds"] == stages.seconds["score"]
-    assert told["logger"] == "pipelines.stages"
-    assert told["message"] == f"stage=score seconds={told['seconds']:.1f} rows=7"
-    configure(["evaluate"], debug=False)
+    entry = json.loads(line)
+    assert (entry["stage"], entry["state"], entry["rows"]) == ("score", "end", 7)
+    assert entry["seconds"] == stages.seconds["score"]
+    assert entry["logger"] == "pipelines.stages"
+    assert entry["message"] == f"stage=score seconds={entry['seconds']:.1f} rows=7"
+    configure_logging(["evaluate"], debug=False)
     with stages.stage("again"):
         time.sleep(0.01)
     assert re.search(r"INFO pipelines.stages stage=again seconds=\d\.\d rows=0\n$", capsys.readouterr().err)
@@ -157,6 +162,7 @@ def test_the_live_list_shows_what_ended_and_what_runs() -> None:
     from rich.console import Console
 
     shown = StageList()
+    shown.begin_start()
     record = logging.makeLogRecord
     shown.emit(record({"stage": "read", "state": "begin"}))
     shown.emit(record({"stage": "read", "state": "end", "seconds": 2.5, "rows": 1200}))
@@ -165,27 +171,30 @@ def test_the_live_list_shows_what_ended_and_what_runs() -> None:
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(shown)
     lines = [line.split() for line in console.export_text().splitlines()]
-    assert lines[0] == ["✓", "read", "2.5", "s", "1,200", "rows"]
-    assert lines[1] == ["…", "score", "0", "s", "█" * 15 + "░" * 5, "3/4", "tasks"]
+    assert lines[0][:5] == ["…", "start", "Spark", "0", "s"]
+    assert lines[1] == ["✓", "read", "2.5", "s", "1,200", "rows"]
+    assert lines[2] == ["…", "score", "0", "s", "█" * 15 + "░" * 5, "3/4", "tasks"]
 
 
 def test_a_terminal_shows_the_list_and_keeps_other_lines_above_it() -> None:
     script = (
-        "import logging; from jobs.logs import configure, watched; from pipelines.stages import Stages\n"
-        "configure([], debug=False)\n"
-        "with watched('text'):\n"
+        "import logging; from jobs.support.logs import configure_logging, show_progress\n"
+        "from pipelines.stages import Stages\n"
+        "configure_logging([], debug=False)\n"
+        "with show_progress('text'):\n"
         "    with Stages().stage('score'):\n"
-        "        logging.getLogger('pipelines.read').warning('two days are missing')\n"
+        "        logging.getLogger('pipelines.inputs.read').warning('two days are missing')\n"
     )
     ours, theirs = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "80"}
     subprocess.run([sys.executable, "-c", script], stderr=theirs, env=environment, check=True)
     os.close(theirs)
-    said = os.read(ours, 65536).decode()
+    screen = os.read(ours, 65536).decode()
     os.close(ours)
-    assert "WARNING pipelines.read two days are missing" in said
-    assert re.search(r"✓\S*  score  \d\.\d s", said)
-    assert "stage=score" not in said  # the list says it already
+    assert "WARNING pipelines.inputs.read two days are missing" in screen
+    assert re.search(r"✓\S*  score +\d\.\d s", screen)
+    assert "start Spark" in screen.partition("score")[0]  # from the first moment
+    assert "stage=score" not in screen  # the list shows it already
 
 
 def test_a_trace_in_the_log_stays_on_its_line() -> None:

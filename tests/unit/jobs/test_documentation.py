@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.reference import PAGES
+from jobs.support.reference import PAGES
 
 
 @pytest.mark.parametrize("name", sorted(PAGES))

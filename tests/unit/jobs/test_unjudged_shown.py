@@ -1,12 +1,12 @@
-"""What a run prints of its comparisons."""
+"""What a run prints about unjudged documents."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobs.conclusions import show_conclusions
-from tests.made import publish
+from jobs.support.conclusions import show_conclusions
+from tests.helpers.published_runs import publish
 
 
 def comparison(metric: str, **values: Any) -> dict[str, Any]:
@@ -26,9 +26,9 @@ def test_every_way_to_count_the_unjudged_stands_beside_the_rule(
         comparison("ndcg_at_10", unjudged="zero", delta=-0.01, gate="fail", queries=150),
         comparison("ndcg_at_10", unjudged="condense", delta=0.001, p_value=0.3, gate="undecidable", queries=150),
     ]
-    # judged@10 is computed where labels come from behaviour, whether it was asked for or not.
+    # judged@10 is computed where labels come from behaviour, whether it is configured or not.
     show_conclusions(manifest, [comparison("ndcg_at_10"), comparison("judged_at_10")], ways, ["ndcg@10"])
-    said = capsys.readouterr().out
-    assert "judged" not in said.split("The same with unjudged documents")[0]
+    output = capsys.readouterr().out
+    assert "judged" not in output.split("The same with unjudged documents")[0]
     cells = ("+0.0200* ✓, 120 queries", "-0.0100* ✗, 150 queries", "+0.0010 ?, 150 queries")
-    assert all(cell in said for cell in cells)
+    assert all(cell in output for cell in cells)

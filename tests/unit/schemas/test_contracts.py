@@ -1,4 +1,4 @@
-"""A contract renders what others need of it."""
+"""A contract renders as a schema, a suite and documentation."""
 
 import pytest
 
@@ -24,10 +24,6 @@ def test_a_table_renders_spark_types() -> None:
     assert [field.nullable for field in SMALL.struct()] == [False, False, True, True]
 
 
-def test_a_table_renders_ddl() -> None:
-    assert SMALL.ddl() == "id STRING NOT NULL, place INT NOT NULL, kind STRING, code STRING"
-
-
 def test_a_table_renders_its_documentation() -> None:
     assert "| `place` | int | yes | ≥ 1 | where |" in SMALL.markdown()
     assert "Key: `id`." in SMALL.markdown()
@@ -51,11 +47,11 @@ def test_a_table_renders_expectations() -> None:
         ("expect_column_values_to_match_regex", "code"),
     ]
     assert SMALL["code"].expectations()[-1]["kwargs"] == {"column": "code", "regex": "^(?:[a-z]+)$"}
-    assert INTERACTIONS["kind"].allowed() == "click, cart, purchase"
+    assert INTERACTIONS["kind"].describe_values() == "click, cart, purchase"
 
 
 def test_added_columns_do_not_replace_those_of_the_contract() -> None:
-    wider = SMALL.plus([Column("id", "int", "another"), Column("extra", "double", "more")])
+    wider = SMALL.add_columns([Column("id", "int", "another"), Column("extra", "double", "more")])
     assert wider.names == ["id", "place", "kind", "code", "extra"]
     assert wider["id"].type == "string"
 

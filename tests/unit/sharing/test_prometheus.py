@@ -10,10 +10,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import ValidationError
 
-from pipelines.config_sharing import Prometheus
-from pipelines.export import export, exposed
+from pipelines.sharing.prometheus import export_figures, render_figures
+from pipelines.sharing.settings import PrometheusSettings
 from schemas.errors import PublishError
-from tests.made import HOSTILE, publish, write
+from tests.helpers.published_runs import HOSTILE, publish, write
 
 CHECKS = {"mode": "full", "tables": {"rankings": {"passed": 3, "warned": 1, "failed": 2}}, "failing": []}
 
@@ -27,31 +27,31 @@ def read(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
     }
 
 
-def test_a_run_is_told_in_figures(tmp_path: Path) -> None:
+def test_a_run_is_exported_as_figures(tmp_path: Path) -> None:
     verdict = {"verdict": "fail"}
-    found = read(exposed(*publish(tmp_path, gate=[verdict], checks=CHECKS), Prometheus()))
-    assert found["assay_last_success_timestamp_seconds", ()] == 1793592000.0  # 2026-11-02 04:00 UTC
-    assert found["assay_stage_seconds", ("score",)] == 3.25
-    assert found["assay_rows", ("query_metrics",)] == 400
-    assert found["assay_input_rows", ("unusable", "judgments")] == 3
-    assert found["assay_quality_failures", ("error", "rankings")] == 2
-    assert found["assay_gate_conditions", ("fail",)] == 1
-    assert found["assay_metric", ("recall_at_20", "old")] == 1.0
-    assert found["assay_metric_low", ("recall_at_20", "old")] == pytest.approx(0.98)
+    samples = read(render_figures(*publish(tmp_path, gate=[verdict], checks=CHECKS), PrometheusSettings()))
+    assert samples["assay_last_success_timestamp_seconds", ()] == 1793592000.0  # 2026-11-02 04:00 UTC
+    assert samples["assay_stage_seconds", ("score",)] == 3.25
+    assert samples["assay_rows", ("query_metrics",)] == 400
+    assert samples["assay_input_rows", ("unusable", "judgments")] == 3
+    assert samples["assay_quality_failures", ("error", "rankings")] == 2
+    assert samples["assay_gate_conditions", ("fail",)] == 1
+    assert samples["assay_metric", ("recall_at_20", "old")] == 1.0
+    assert samples["assay_metric_low", ("recall_at_20", "old")] == pytest.approx(0.98)
 
 
 def test_the_histogram_counts_queries_up_to_each_tenth(tmp_path: Path) -> None:
     """recall@10 of query n is (n mod 11) / 10, so each edge takes in one value more."""
-    settings = Prometheus(histogram="vector_ndcg_avg", metric="recall@10")
-    found = read(exposed(*publish(tmp_path, queries=[f"q{n}" for n in range(110)]), settings))
+    settings = PrometheusSettings(histogram="vector_ndcg_avg", metric="recall@10")
+    samples = read(render_figures(*publish(tmp_path, queries=[f"q{n}" for n in range(110)]), settings))
     buckets = {
         labels[0]: value
-        for (name, labels), value in found.items()
+        for (name, labels), value in samples.items()
         if name == "vector_ndcg_avg_bucket" and labels[1] == "new"
     }
     assert buckets == {f"{edge / 10:.1f}": 10.0 * (edge + 1) for edge in range(11)} | {"+Inf": 110.0}
-    assert found["vector_ndcg_avg_count", ("new",)] == 110
-    assert found["vector_ndcg_avg_sum", ("new",)] == pytest.approx(55.0)
+    assert samples["vector_ndcg_avg_count", ("new",)] == 110
+    assert samples["vector_ndcg_avg_sum", ("new",)] == pytest.approx(55.0)
 
 
 def test_labels_are_bounded_and_hostile_ones_harmless(tmp_path: Path) -> None:
@@ -68,11 +68,11 @@ def test_labels_are_bounded_and_hostile_ones_harmless(tmp_path: Path) -> None:
             "tables": {"segment_metrics": write(storage, manifest.dt, "many-1", "segment_metrics", rows)},
         }
     )
-    found = read(exposed(storage, many, Prometheus(max_series=100)))
-    named = [labels for name, labels in found if name == "assay_metric"]
+    samples = read(render_figures(storage, many, PrometheusSettings(max_series=100)))
+    named = [labels for name, labels in samples if name == "assay_metric"]
     assert len(named) == 100
     assert max(len(label) for labels in named for label in labels) == 100
-    assert len([labels for name, labels in found if name.endswith("_bucket")]) == 7 * 12
+    assert len([labels for name, labels in samples if name.endswith("_bucket")]) == 7 * 12
 
 
 def test_figures_are_written_and_pushed(tmp_path: Path) -> None:
@@ -85,29 +85,29 @@ def test_figures_are_written_and_pushed(tmp_path: Path) -> None:
             self.send_response(202)
             self.end_headers()
 
-        def log_message(self, *said: object) -> None: ...
+        def log_message(self, *args: object) -> None: ...
 
     with HTTPServer(("127.0.0.1", 0), Gateway) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
         target = tmp_path / "figures" / "assay.prom"
         address = f"http://127.0.0.1:{server.server_port}"
-        settings = Prometheus(textfile=str(target), pushgateway=address, job="search")
+        settings = PrometheusSettings(textfile=str(target), pushgateway=address, job="search")
         storage, manifest = publish(tmp_path / "warehouse")
-        assert export(storage, manifest, settings) == [str(target), address]
+        assert export_figures(storage, manifest, settings) == [str(target), address]
     assert pushed[0][0] == "/metrics/job/search"
     assert read(pushed[0][2]) == read(target.read_text(encoding="utf-8"))
     assert read(pushed[0][2])["assay_rows", ("query_metrics",)] == 400
-    with pytest.raises(PublishError, match="could not be told"):
-        export(storage, manifest, settings)  # the gateway has gone
+    with pytest.raises(PublishError, match="cannot export the figures"):
+        export_figures(storage, manifest, settings)  # the gateway has gone
     with pytest.raises(ValidationError, match=r"end with \.prom"):
-        Prometheus(textfile="assay.txt")
+        PrometheusSettings(textfile="assay.txt")
 
 
-def test_the_dashboard_asks_only_for_figures_that_there_are(tmp_path: Path) -> None:
+def test_the_dashboard_asks_only_for_figures_that_exist(tmp_path: Path) -> None:
     board = json.loads(Path("conf/grafana.json").read_text(encoding="utf-8"))
-    asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
-    names = {name for expression in asked for name in re.findall(r"\bassay_\w+", expression)}
-    told = {name for name, _ in read(exposed(*publish(tmp_path, checks=CHECKS), Prometheus()))}
-    assert len(asked) >= 9
-    assert names <= told
+    expressions = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    names = {name for expression in expressions for name in re.findall(r"\bassay_\w+", expression)}
+    exported = {name for name, _ in read(render_figures(*publish(tmp_path, checks=CHECKS), PrometheusSettings()))}
+    assert len(expressions) >= 9
+    assert names <= exported
     assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])

@@ -1,23 +1,29 @@
-"""What MLflow is told, without MLflow."""
+"""The payload of a run, the outbox and the choice of a tracker, without MLflow."""
 
 import posixpath
 import re
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
+from pydantic import ValidationError
 
-from jobs.share import Shared
-from pipelines.config import Config
-from pipelines.config_sharing import Tracking
-from pipelines.storage import Storage
-from pipelines.track import keep, pending, store_of
-from pipelines.track.payload import gate_of, metric_key, payload_of
+from pipelines.config.model import Config
+from pipelines.sharing.settings import TrackingSettings
+from pipelines.sharing.share import SharedPlaces
+from pipelines.sharing.tracking.backends.mlflow import MlflowTracker
+from pipelines.sharing.tracking.outbox import drop_payload, keep_payload, list_pending
+from pipelines.sharing.tracking.payload import build_payload, metric_key, summarise_gate
+from pipelines.sharing.tracking.protocol import Payload
+from pipelines.sharing.tracking.registry import TRACKERS
+from pipelines.sharing.tracking.track import check_connection, send_pending, track_run
+from pipelines.warehouse.storage import Storage
 from schemas.errors import ConfigurationError, TrackingError
-from tests.made import HOSTILE, publish
+from tests.helpers.published_runs import HOSTILE, publish
 
 
 def test_a_run_becomes_a_parent_and_a_child_per_system(tmp_path: Path) -> None:
-    payload = payload_of(*publish(tmp_path), "assay")
+    payload = build_payload(*publish(tmp_path), "assay")
     assert payload.parent.tags["run"] == "aaaaaaaaaaaa-000001"
     assert payload.parent.tags["key"] == "aaaaaaaaaaaa"
     assert payload.parent.metrics["rows/query_metrics"] == 400
@@ -28,21 +34,22 @@ def test_a_run_becomes_a_parent_and_a_child_per_system(tmp_path: Path) -> None:
     assert new.metrics["ndcg_at_10"] - old.metrics["ndcg_at_10"] == pytest.approx(0.1 * 149 / 199)
     assert new.metrics["segment/device/ios/recall_at_20"] == 1.0
     assert new.metrics["low/recall_at_20"] == pytest.approx(0.98)
-    assert (payload.step, payload.at) == (20758, 20758 * 86_400_000)  # 2026-11-01
+    assert new.metrics["weighted/recall_at_20"] == 1.0
+    assert (payload.step, payload.timestamp) == (20758, 20758 * 86_400_000)  # 2026-11-01
     assert payload.ended - payload.started == 4750
     assert payload.parent.params["metrics"] == '["ndcg@10", "recall@10", "recall@20"]'
     assert payload.inputs[0]["digest"] == "d1"
 
 
-def test_settings_that_decide_no_number_are_no_parameters(tmp_path: Path) -> None:
-    told = payload_of(
+def test_settings_that_do_not_affect_numbers_are_no_parameters(tmp_path: Path) -> None:
+    payload = build_payload(
         *publish(tmp_path, config={"metrics": ["mrr"], "warehouse": "/w", "spark": {"master": "local"}}), "assay"
     )
-    assert set(told.parent.params) == {"metrics", "conventions.unjudged", "conventions.ties"}
+    assert set(payload.parent.params) == {"metrics", "conventions.unjudged", "conventions.ties"}
 
 
 @pytest.mark.parametrize("text", [*HOSTILE, "../../etc", "a/b", "", ".", "x" * 900, "ios"])
-def test_any_text_becomes_a_key_that_mlflow_takes(text: str) -> None:
+def test_any_text_becomes_a_key_that_mlflow_accepts(text: str) -> None:
     key = metric_key("segment", "device", text, "ndcg_at_10")
     assert re.fullmatch(r"[\w\-. :/]{1,250}", key, re.ASCII)  # as MLflow's own rule has it
     assert posixpath.normpath(key) == key and not key.startswith(("/", ".."))
@@ -57,8 +64,8 @@ def test_texts_that_look_alike_once_cleaned_stay_apart() -> None:
 def test_the_gate_is_as_good_as_its_worst_verdict(tmp_path: Path) -> None:
     _, manifest = publish(tmp_path)
     words = [{"verdict": word} for word in ("pass", "undecidable", "fail")]
-    said = [gate_of(manifest.model_copy(update={"gate": tuple(words[:n])})) for n in range(4)]
-    assert said == ["none", "pass", "undecidable", "fail"]
+    verdicts = [summarise_gate(manifest.model_copy(update={"gate": tuple(words[:n])})) for n in range(4)]
+    assert verdicts == ["none", "pass", "undecidable", "fail"]
 
 
 def test_secrets_are_hidden_wherever_they_stand() -> None:
@@ -72,42 +79,98 @@ def test_secrets_are_hidden_wherever_they_stand() -> None:
             "spark": {"settings": {"fs.s3a.secret.key": "hunter2"}},
         }
     )
-    shown = str(config.published())
+    shown = str(config.dump_redacted())
     assert "hunter2" not in shown and "abc123" not in shown
-    assert config.published()["tracking"]["uri"] == "https://(hidden)@mlflow.example.com"
-    assert config.published()["inputs"]["rankings"]["path"] == "https://(hidden)@host/x?sig=(hidden)&v=1"
+    assert config.dump_redacted()["tracking"]["uri"] == "https://(hidden)@mlflow.example.com"
+    assert config.dump_redacted()["inputs"]["rankings"]["path"] == "https://(hidden)@host/x?sig=(hidden)&v=1"
 
 
-def test_what_waits_comes_back_oldest_first(tmp_path: Path) -> None:
+def test_pending_payloads_come_back_oldest_first(tmp_path: Path) -> None:
     storage, late = publish(tmp_path, date="2026-11-02", run="b-1")
     _, early = publish(tmp_path)
     for manifest in (late, early):
-        keep(storage, payload_of(storage, manifest, "assay"))
-    assert [payload.run for payload in pending(storage)] == [early.run, late.run]
-    assert next(pending(storage)) == payload_of(storage, early, "assay")
+        keep_payload(storage, build_payload(storage, manifest, "assay"))
+    assert [payload.run for payload in list_pending(storage)] == [early.run, late.run]
+    assert list_pending(storage)[0] == build_payload(storage, early, "assay")
+    drop_payload(storage, list_pending(storage)[0])
+    assert [payload.run for payload in list_pending(storage)] == [late.run]
+
+
+def test_a_payload_that_cannot_be_read_does_not_keep_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    storage, manifest = publish(tmp_path)
+    keep_payload(storage, build_payload(storage, manifest, "assay"))
+    storage.put("tracking/pending/x.json", '{"run": "x"')
+    assert [payload.run for payload in list_pending(storage)] == [manifest.run]
+    assert f"skipped file://{tmp_path}/tracking/pending/x.json" in caplog.text
 
 
 def test_the_store_is_sqlite_in_a_local_warehouse(tmp_path: Path) -> None:
-    assert store_of(Tracking(), Storage(str(tmp_path))) == f"sqlite:///{tmp_path}/mlflow/mlflow.db"
-    assert store_of(Tracking(uri="http://somewhere"), Storage(str(tmp_path))) == "http://somewhere"
+    assert MlflowTracker(TrackingSettings(), Storage(str(tmp_path))).uri == f"sqlite:///{tmp_path}/mlflow/mlflow.db"
+    assert MlflowTracker(TrackingSettings(uri="http://somewhere"), Storage(str(tmp_path))).uri == "http://somewhere"
     with pytest.raises(ConfigurationError, match=r"tracking\.uri"):
-        store_of(Tracking(), Storage("mock:///warehouse"))
+        MlflowTracker(TrackingSettings(), Storage("mock:///warehouse"))
 
 
-def test_what_was_required_is_raised_in_the_end() -> None:
-    Shared().settle()
+def test_a_required_step_that_failed_is_raised_at_the_end() -> None:
+    SharedPlaces().raise_error()
     with pytest.raises(TrackingError) as raised:
-        Shared(failed=TrackingError("down")).settle()
+        SharedPlaces(error=TrackingError("down")).raise_error()
     assert raised.value.exit_code == 7
 
 
-def test_the_pages_on_data_quality_are_artifacts(tmp_path: Path) -> None:
+def test_data_docs_are_artifacts(tmp_path: Path) -> None:
     docs = "data_docs/dt=2026-11-01/run=x"
     storage, manifest = publish(tmp_path, checks={"docs": docs})
     storage.put(f"{docs}/index.html", "<p>all is well</p>")
     storage.put(f"{docs}/rankings.html", "<p>all is well</p>")
-    files = payload_of(storage, manifest, "search").files
+    files = build_payload(storage, manifest, "search").files
     assert {name: place for name, place in files.items() if name.startswith("data_docs")} == {
         "data_docs/index.html": f"{docs}/index.html",
         "data_docs/rankings.html": f"{docs}/rankings.html",
     }
+
+
+class FlakyTracker:
+    """A tracker that is down until it is repaired."""
+
+    down = True
+    sent: ClassVar[list[str]] = []
+
+    def __init__(self, settings: TrackingSettings, storage: Storage) -> None:
+        self.settings = settings
+
+    def send(self, payload: Payload) -> str:
+        if FlakyTracker.down:
+            raise OSError("no\nroute")
+        FlakyTracker.sent.append(payload.run)
+        return f"flaky/{payload.run}"
+
+    def check(self) -> str:
+        return f"{self.settings.uri} answers"
+
+    def warm_up(self) -> None: ...
+
+
+def test_a_backend_is_chosen_by_name_and_its_failures_go_to_the_outbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert list(TRACKERS) == ["mlflow"]
+    monkeypatch.setitem(TRACKERS._entries, "flaky", FlakyTracker)
+    settings = TrackingSettings(backend="flaky", uri="flaky://me:hunter2@host")
+    storage, manifest = publish(tmp_path)
+    assert check_connection(storage, settings) == "flaky://me:hunter2@host answers"
+    with pytest.raises(
+        TrackingError, match=r"flaky could not be reached: OSError: no route \(flaky://\(hidden\)@host\)"
+    ):
+        track_run(storage, manifest, settings)
+    assert [payload.run for payload in list_pending(storage)] == [manifest.run]
+    FlakyTracker.down = False
+    assert send_pending(storage, settings) == {manifest.run: f"flaky/{manifest.run}"}
+    assert (FlakyTracker.sent, list_pending(storage)) == ([manifest.run], [])
+
+
+def test_an_unknown_backend_is_refused_with_the_names_that_exist() -> None:
+    with pytest.raises(ValidationError, match="unknown tracking backend 'mlfow': did you mean 'mlflow'"):
+        TrackingSettings(backend="mlfow")

@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 
 from udfs.ragged import Floats
-from udfs.statistics.ratio import Estimate, ratio
-from udfs.statistics.resample import bootstrap_p, percentile_interval, poisson_weights, randomisation_p, signs
+from udfs.statistics.ratio import Estimate, estimate_ratio
+from udfs.statistics.resample import (
+    compute_bootstrap_p,
+    compute_percentile_interval,
+    compute_randomisation_p,
+    draw_poisson_weights,
+    draw_signs,
+)
 
 SIMULATIONS, REPLICATES, BATCH = 4000, 1000, 100
 FALSE_ALARMS, COVERS = (0.039, 0.062), (0.93, 0.97)
@@ -24,22 +30,22 @@ def estimated(y: Floats, x: Floats) -> Estimate:
     """The estimate of each simulation from y and x of its units."""
     x = np.broadcast_to(x, y.shape)
     sums = [(x != 0).sum(axis=1), y.sum(axis=1), x.sum(axis=1), (y * y).sum(axis=1), (x * y).sum(axis=1)]
-    return ratio(np.stack([*sums, (x * x).sum(axis=1)], axis=-1))
+    return estimate_ratio(np.stack([*sums, (x * x).sum(axis=1)], axis=-1))
 
 
 def resampled(y: Floats, size: float) -> tuple[Floats, Floats, Floats, Floats]:
     """p of the sign flips and of the bootstrap, and the bootstrap's interval, per simulation."""
-    found = []
+    results = []
     for batch in range(SIMULATIONS // BATCH):
         part = y[batch * BATCH : (batch + 1) * BATCH]
         units = np.random.default_rng(batch).integers(0, 2**63, size=(y.shape[1],), dtype=np.uint64)
-        flipped = part @ signs(units, REPLICATES, batch).astype(np.float64)
-        p_signs = randomisation_p(part.sum(axis=1), flipped, np.abs(part).sum(axis=1))
-        weights = poisson_weights(units, REPLICATES, batch).astype(np.float64)
+        flipped = part @ draw_signs(units, REPLICATES, batch).astype(np.float64)
+        p_signs = compute_randomisation_p(part.sum(axis=1), flipped, np.abs(part).sum(axis=1))
+        weights = draw_poisson_weights(units, REPLICATES, batch).astype(np.float64)
         means = (part @ weights) / (size * weights.sum(axis=0))
-        p_bootstrap = bootstrap_p(part.mean(axis=1) / size, means)
-        found.append(np.stack([p_signs, p_bootstrap, *percentile_interval(means, 0.95)]))
-    p_signs, p_bootstrap, low, high = np.concatenate(found, axis=1)
+        p_bootstrap = compute_bootstrap_p(part.mean(axis=1) / size, means)
+        results.append(np.stack([p_signs, p_bootstrap, *compute_percentile_interval(means, 0.95)]))
+    p_signs, p_bootstrap, low, high = np.concatenate(results, axis=1)
     return p_signs, p_bootstrap, low, high
 
 

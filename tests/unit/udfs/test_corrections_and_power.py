@@ -6,7 +6,7 @@ from scipy import stats
 
 from udfs.ragged import Floats
 from udfs.statistics.correct import CORRECTIONS, benjamini_hochberg, holm
-from udfs.statistics.power import detectable, power_of, queries_needed, reach
+from udfs.statistics.power import compute_power, detectable_delta, queries_needed, total_quantile
 
 
 def slow_holm(p: Floats) -> list[float]:
@@ -41,18 +41,18 @@ def test_what_was_not_tested_does_not_count(name: str) -> None:
 
 
 def test_the_usual_reach_is_2_802() -> None:
-    assert reach() == pytest.approx(2.8016, abs=1e-4)
-    np.testing.assert_allclose(detectable([0.01, 0.0]), [0.028016, 0.0], atol=1e-6)
+    assert total_quantile() == pytest.approx(2.8016, abs=1e-4)
+    np.testing.assert_allclose(detectable_delta([0.01, 0.0]), [0.028016, 0.0], atol=1e-6)
 
 
 def test_so_many_queries_have_the_power_that_was_asked_for() -> None:
     needed = queries_needed(0.3, 0.01)
     assert needed == 7064
-    assert power_of(0.3, 0.01, needed) == pytest.approx(0.8, abs=1e-4)
-    assert power_of(0.3, 0.0, 1000) == pytest.approx(0.05)
+    assert compute_power(0.3, 0.01, needed) == pytest.approx(0.8, abs=1e-4)
+    assert compute_power(0.3, 0.0, 1000) == pytest.approx(0.05)
 
 
 def test_power_is_what_simulation_finds() -> None:
     random = np.random.default_rng(4)
-    found = stats.ttest_1samp(random.normal(0.05, 0.4, (4000, 500)), 0, axis=1).pvalue < 0.05
-    assert np.mean(found) == pytest.approx(power_of(0.4, 0.05, 500), abs=0.02)
+    detected = stats.ttest_1samp(random.normal(0.05, 0.4, (4000, 500)), 0, axis=1).pvalue < 0.05
+    assert np.mean(detected) == pytest.approx(compute_power(0.4, 0.05, 500), abs=0.02)

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from pipelines.simulation.pages import BROWSERS, CRAWLERS
-from udfs.crawlers import _match, is_crawler
+from udfs.spark.crawlers import _match, is_crawler
 
 
 def test_crawlers_are_on_the_list_and_browsers_are_not() -> None:

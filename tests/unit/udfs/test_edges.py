@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from schemas.errors import ConfigurationError, DataQualityError
-from tests.unit.cases import block_of, label_table, per_query, ranking_table, value
+from tests.helpers.cases import block_of, label_table, per_query, ranking_table, value
+from udfs.compute import compute_metrics
 from udfs.conventions import Conventions
-from udfs.evaluator import evaluate
-from udfs.registry import metrics, parse_all
-from udfs.score import score
+from udfs.evaluator import evaluate_tables
+from udfs.registry import METRICS, parse_metrics
 
 RELEVANCE = ["ndcg@5", "dcg@5", "recall@5", "precision@5", "f1@5", "rprec", "hit@5", "bpref", "mrr", "map", "err@5"]
 RELEVANCE += ["rbp", "q_measure"]
@@ -76,12 +76,12 @@ def test_judged_and_the_residual_always_see_the_whole_list() -> None:
     assert value("judged@2", [None, 1], [1], rule) == 0.5
     assert value("rbp_residual(p=0.5)", [None, 1], [1], rule) == pytest.approx(0.5 + 0.25)
     with pytest.raises(ConfigurationError, match="unknown parameter 'judged_only'"):
-        parse_all(["judged(judged_only=true)@5"])
+        parse_metrics(["judged(judged_only=true)@5"])
 
 
 def test_every_other_metric_of_a_list_takes_judged_only() -> None:
-    lists = [m for m in metrics().values() if m.scope == "list" and "decisions" not in m.needs]
-    assert {m.name for m in lists if not m.condensable} == {"judged", "rbp_residual"}
+    lists = [m for m in METRICS.values() if m.scope == "list" and "decisions" not in m.needs]
+    assert {m.name for m in lists if not m.condensable} == {"judged", "rbp_residual", "unseen"}
 
 
 def test_negative_grades_gain_nothing() -> None:
@@ -103,6 +103,16 @@ def test_the_top_of_the_scale_must_come_from_somewhere() -> None:
     assert value("err@5", [3], [3], DEFAULT) == pytest.approx(7 / 8)
 
 
+def test_grades_beyond_60_are_refused_where_the_gain_is_exponential() -> None:
+    for metric in ("ndcg@3", "dcg", "err@3"):
+        with pytest.raises(DataQualityError, match=r"60"):
+            value(metric, [75], [75], Conventions(max_grade=100))
+    assert value("ndcg(gain=linear)@3", [75, 100], [75, 100]) == pytest.approx(
+        (75 + 100 / np.log2(3)) / (100 + 75 / np.log2(3))
+    )
+    assert value("ndcg@1", [59, 60], [59, 60]) == pytest.approx(0.5)
+
+
 def test_rel_is_the_run_s_unless_the_metric_says_otherwise() -> None:
     strict = Conventions(rel=2)
     assert value("mrr", [1, 2], [1, 2], strict) == 0.5
@@ -119,7 +129,7 @@ def test_a_metric_of_documents_says_what_it_needs() -> None:
 
 def rows(run: dict[str, float], labels: dict[str, float], **conventions: object) -> dict[str, float | None]:
     chosen = Conventions.model_validate(conventions)
-    table = evaluate(ranking_table({"s": {"q": run}}), label_table({"q": labels}), ["mrr"], conventions=chosen)
+    table = evaluate_tables(ranking_table({"s": {"q": run}}), label_table({"q": labels}), ["mrr"], conventions=chosen)
     return per_query(table)["q"]
 
 
@@ -136,12 +146,12 @@ def test_the_same_document_twice_keeps_its_best_place() -> None:
     rankings = ranking_table({"s": {"q": {"b": 3.0, "x": 2.0, "a": 1.0}}})
     rankings = rankings.set_column(2, "doc_id", [["b", "b", "a"]])
     labels = label_table({"q": {"a": 1.0}})
-    row = per_query(evaluate(rankings, labels, ["mrr"]))["q"]
+    row = per_query(evaluate_tables(rankings, labels, ["mrr"]))["q"]
     assert (row["mrr"], row["duplicates"], row["retrieved"]) == (0.5, 1, 2)
     with pytest.raises(DataQualityError, match="same document"):
-        evaluate(rankings, labels, ["mrr"], conventions=Conventions(duplicates="error"))
+        evaluate_tables(rankings, labels, ["mrr"], conventions=Conventions(duplicates="error"))
 
 
 def test_all_metrics_of_an_empty_block_are_empty() -> None:
-    for values in score(block_of([], []), parse_all(RELEVANCE), DEFAULT).values():
+    for values in compute_metrics(block_of([], []), parse_metrics(RELEVANCE), DEFAULT).values():
         assert values.shape == (0,) and values.dtype == np.float64

@@ -3,7 +3,7 @@
 import pytest
 
 from schemas.errors import ConfigurationError
-from udfs.registry import parse, parse_all
+from udfs.registry import parse_metric, parse_metrics
 
 
 @pytest.mark.parametrize(
@@ -20,9 +20,9 @@ from udfs.registry import parse, parse_all
     ],
 )
 def test_a_metric_has_one_canonical_name_and_key(written: str, name: str, key: str) -> None:
-    spec = parse(written)
+    spec = parse_metric(written)
     assert (spec.name, spec.key) == (name, key)
-    assert parse(spec.name) == spec
+    assert parse_metric(spec.name) == spec
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def test_a_metric_has_one_canonical_name_and_key(written: str, name: str, key: s
 )
 def test_what_cannot_be_read_is_answered_with_what_could(written: str, message: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        parse(written)
+        parse_metric(written)
     assert message in str(caught.value)
 
 
 def test_a_metric_asked_for_twice_is_computed_once() -> None:
-    assert [spec.name for spec in parse_all(["ndcg@5", "ndcg(gain=exp2)@5", "recall@5"])] == ["ndcg@5", "recall@5"]
+    assert [spec.name for spec in parse_metrics(["ndcg@5", "ndcg(gain=exp2)@5", "recall@5"])] == ["ndcg@5", "recall@5"]

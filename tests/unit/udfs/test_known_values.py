@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.unit.cases import block_of, value
+from tests.helpers.cases import block_of, value
+from udfs.compute import compute_metrics
 from udfs.conventions import Conventions
-from udfs.registry import parse_all
-from udfs.score import score
+from udfs.registry import parse_metrics
 
 LINEAR = "ndcg(gain=linear)"
 
@@ -39,7 +39,7 @@ def test_the_known_value(ranked: list[float], labels: list[float], metric: str, 
 
 def test_the_mean_reciprocal_rank_of_three_queries() -> None:
     block = block_of([[1, 0, 0], [0, 0, 1], [0, 0, 0]], [[1, 0, 0], [1, 0, 0], [1, 0, 0]])
-    values = score(block, parse_all(["mrr"]), Conventions())["mrr"]
+    values = compute_metrics(block, parse_metrics(["mrr"]), Conventions())["mrr"]
     assert values.mean() == pytest.approx(0.4444, abs=5e-5)
 
 

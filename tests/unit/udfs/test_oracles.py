@@ -12,10 +12,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from tests.unit.cases import Case, block_of, random_case
+from tests.helpers.cases import Case, block_of, random_case
+from udfs.compute import compute_metrics
 from udfs.conventions import Conventions
-from udfs.registry import parse, parse_all
-from udfs.score import score
+from udfs.registry import parse_metric, parse_metrics
 
 TREC = Conventions(order="score_float32", no_relevant="zero", nothing_returned="skip", rel=1)
 SHARED = {
@@ -50,7 +50,7 @@ def check_against_trec_eval(case: Case) -> None:
     theirs = judge.evaluate({query: docs for query, docs in case.run.items() if docs})
     ours = case.evaluate(list(SHARED), TREC)
     for query, expected in theirs.items():
-        got = {name: ours[query][parse(name).key] for name in SHARED}
+        got = {name: ours[query][parse_metric(name).key] for name in SHARED}
         assert got == pytest.approx({name: expected[theirs] for name, theirs in SHARED.items()}, abs=1e-9)
     answered = {query for query, row in ours.items() if row["map"] is not None}
     assert answered == set(theirs)
@@ -91,7 +91,7 @@ def test_ranx_agrees_on_exp2_gain(monkeypatch: pytest.MonkeyPatch) -> None:
 def measured(case: Case, measure: ir_measures.Measure) -> dict[str, float]:
     qrels = [ir_measures.Qrel(q, d, g) for q, docs in case.labels.items() for d, g in docs.items()]
     run = [ir_measures.ScoredDoc(q, d, s) for q, docs in case.run.items() for d, s in docs.items()]
-    return {found.query_id: found.value for found in ir_measures.iter_calc([measure], qrels, run)}
+    return {result.query_id: result.value for result in ir_measures.iter_calc([measure], qrels, run)}
 
 
 def untied(case: Case) -> Case:
@@ -108,7 +108,21 @@ def test_cwl_eval_agrees_on_rank_biased_precision(p: float) -> None:
     ours = case.evaluate([f"rbp(p={p})"], Conventions(no_relevant="zero"))
     answered = {query: expected for query, expected in theirs.items() if case.run.get(query)}
     assert len(answered) > 10
-    assert {q: ours[q][parse(f"rbp(p={p})").key] for q in answered} == pytest.approx(answered, abs=1e-9)
+    assert {q: ours[q][parse_metric(f"rbp(p={p})").key] for q in answered} == pytest.approx(answered, abs=1e-9)
+
+
+@pytest.mark.parametrize("k", [3, 10])
+def test_ir_measures_agrees_on_the_mean_share_of_judged_documents(k: int) -> None:
+    case = untied(random_case(19, lowest=0, ids="d"))
+    case.run |= {f"unlabelled{n}": {"d1": 1.0} for n in range(200)}  # they must not lower the mean
+    qrels = [ir_measures.Qrel(q, d, g) for q, docs in case.labels.items() for d, g in docs.items()]
+    run = [ir_measures.ScoredDoc(q, d, s) for q, docs in case.run.items() for d, s in docs.items()]
+    expected = ir_measures.calc_aggregate([ir_measures.Judged @ k], qrels, run)[ir_measures.Judged @ k]
+    rows = case.evaluate([f"judged@{k}", "ndcg@10", "rbp_residual"], Conventions(no_relevant="zero")).values()
+    shares = [row[f"judged_at_{k}"] for row in rows]
+    assert np.mean([share for share in shares if share is not None]) == pytest.approx(expected, abs=1e-12)
+    for name in (f"judged_at_{k}", "rbp_residual"):
+        assert [row[name] is None for row in rows] == [row["ndcg_at_10"] is None for row in rows]
 
 
 def test_gdeval_agrees_on_expected_reciprocal_rank() -> None:
@@ -123,7 +137,7 @@ def test_gdeval_agrees_on_expected_reciprocal_rank() -> None:
 
 @given(st.lists(st.lists(st.sampled_from([-1.0, 0.0, 0.25, 0.5, 1.0, 2.0]), max_size=40), min_size=1, max_size=8))
 def test_scipy_agrees_on_kendall_tau(lists: list[list[float]]) -> None:
-    ours = score(block_of(lists, lists), parse_all(["kendall_tau"]), Conventions())["kendall_tau"]
+    ours = compute_metrics(block_of(lists, lists), parse_metrics(["kendall_tau"]), Conventions())["kendall_tau"]
     for grades, got in zip(lists, ours, strict=True):
         if len(set(grades)) < 2:
             assert math.isnan(got)

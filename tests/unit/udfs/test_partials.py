@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from udfs.statistics.finish import finish
+from udfs.statistics.finish import finish_estimates
 from udfs.statistics.frame import NUMBERS, QUERY, UNIT
 from udfs.statistics.partial import merge_partials, partial_sums
 from udfs.statistics.plan import Plan
-from udfs.statistics.resample import poisson_weights, signs
+from udfs.statistics.resample import draw_poisson_weights, draw_signs
 
 PLAN = Plan(
     systems=("a", "b"),
@@ -54,57 +54,77 @@ def run(parts: Sequence[pd.DataFrame], plan: Plan) -> pd.DataFrame:
         return list(pa.Table.from_pandas(named, preserve_index=False).to_batches(max_chunksize=17))
 
     partials = [p for part in parts for p in partial_sums(plan, whole=plan.clustered)(batches(part))]
-    found: pd.DataFrame = pa.Table.from_batches(list(finish(plan)(merge_partials(plan)(partials)))).to_pandas()
-    return found.sort_values(KEY, na_position="first").reset_index(drop=True)
+    estimates: pd.DataFrame = pa.Table.from_batches(
+        list(finish_estimates(plan)(merge_partials(plan)(partials)))
+    ).to_pandas()
+    return estimates.sort_values(KEY, na_position="first").reset_index(drop=True)
 
 
-def pick(found: pd.DataFrame, **wanted: str | None) -> Any:
-    for name, value in wanted.items():
-        found = found[found[name].isna()] if value is None else found[found[name] == value]
-    assert len(found) == 1
-    return found.iloc[0]
+def pick(estimates: pd.DataFrame, **expected: str | None) -> Any:
+    for name, value in expected.items():
+        estimates = estimates[estimates[name].isna()] if value is None else estimates[estimates[name] == value]
+    assert len(estimates) == 1
+    return estimates.iloc[0]
 
 
 def test_averages_of_a_segment_are_those_of_its_queries() -> None:
     rows = table()
     row = pick(run([rows], PLAN), baseline=None, candidate="a", segment="device", value="ios", metric="m")
-    mine = rows[(rows.system == "a") & (rows.device == "ios")]
-    assert (row.queries, row.skipped) == (len(mine), 0)
-    assert row.macro == pytest.approx(mine.m.mean(), rel=1e-12)
-    assert row.stddev == pytest.approx(mine.m.std(), rel=1e-12)
-    assert row.weighted == pytest.approx(np.average(mine.m, weights=mine.weight), rel=1e-12)
-    assert row.micro == pytest.approx((mine.m * mine.m__pool).sum() / mine.m__pool.sum(), rel=1e-12)
-    wanted = stats.t.interval(0.95, len(mine) - 1, loc=mine.m.mean(), scale=stats.sem(mine.m))
-    np.testing.assert_allclose([row.macro_low, row.macro_high], wanted, rtol=1e-9)
-    for form, x in (("weighted", mine.weight), ("micro", mine.m__pool)):
-        value = (mine.m * x).sum() / x.sum()
-        error = np.sqrt(len(x) / (len(x) - 1) * ((mine.m * x - value * x) ** 2).sum()) / x.sum()
-        wanted = stats.t.interval(0.95, len(x) - 1, loc=value, scale=error)
-        np.testing.assert_allclose([row[f"{form}_low"], row[f"{form}_high"]], wanted, rtol=1e-9)
+    subset = rows[(rows.system == "a") & (rows.device == "ios")]
+    assert (row.queries, row.skipped) == (len(subset), 0)
+    assert row.macro == pytest.approx(subset.m.mean(), rel=1e-12)
+    assert row.stddev == pytest.approx(subset.m.std(), rel=1e-12)
+    assert row.weighted == pytest.approx(np.average(subset.m, weights=subset.weight), rel=1e-12)
+    assert row.micro == pytest.approx((subset.m * subset.m__pool).sum() / subset.m__pool.sum(), rel=1e-12)
+    expected = stats.t.interval(0.95, len(subset) - 1, loc=subset.m.mean(), scale=stats.sem(subset.m))
+    np.testing.assert_allclose([row.macro_low, row.macro_high], expected, rtol=1e-9)
+    for form, x in (("weighted", subset.weight), ("micro", subset.m__pool)):
+        value = (subset.m * x).sum() / x.sum()
+        error = np.sqrt(len(x) / (len(x) - 1) * ((subset.m * x - value * x) ** 2).sum()) / x.sum()
+        expected = stats.t.interval(0.95, len(x) - 1, loc=value, scale=error)
+        np.testing.assert_allclose([row[f"{form}_low"], row[f"{form}_high"]], expected, rtol=1e-9)
 
 
 def test_what_is_undefined_is_skipped_and_counted_and_has_no_pool() -> None:
     rows = table()
     row = pick(run([rows], PLAN), baseline=None, candidate="b", segment="all", value="all", metric="k")
-    mine = rows[rows.system == "b"].k
-    assert (row.queries, row.skipped) == (mine.count(), mine.isna().sum())
+    subset = rows[rows.system == "b"].k
+    assert (row.queries, row.skipped) == (subset.count(), subset.isna().sum())
     assert np.isnan(row.micro)
 
 
 def test_every_query_is_in_one_value_of_each_segment() -> None:
-    found = run([table()], PLAN)
-    mine = found[found.baseline.isna() & (found.candidate == "a") & (found.metric == "m")]
-    assert mine.groupby("segment").queries.sum().to_dict() == {"all": 60, "device": 60, "device / locale": 60}
-    assert set(mine[mine.segment == "device"].value) == {"ios", "web", "(none)"}
-    assert "(none) / de" in set(mine[mine.segment == "device / locale"].value)
+    estimates = run([table()], PLAN)
+    subset = estimates[estimates.baseline.isna() & (estimates.candidate == "a") & (estimates.metric == "m")]
+    assert subset.groupby("segment").queries.sum().to_dict() == {"all": 60, "device": 60, "device / locale": 60}
+    assert set(subset[subset.segment == "device"].value) == {"ios", "web", "(none)"}
+    assert "(none) / de" in set(subset[subset.segment == "device / locale"].value)
+
+
+def test_no_value_of_the_data_is_taken_for_another() -> None:
+    rows = table()
+    rows["device"], rows["locale"] = None, "de"
+    odd = {0: ("(none)", "de"), 1: ("a / b", "c"), 2: ("a", "b / c"), 3: ('"(none)"', "de")}
+    for place, (device, locale) in odd.items():
+        rows.loc[rows["query"] == rows["query"].unique()[place], ["device", "locale"]] = device, locale
+    estimates = run([rows], PLAN)
+    subset = estimates[estimates.baseline.isna() & (estimates.candidate == "a") & (estimates.metric == "m")]
+    sizes = subset[subset.segment == "device / locale"].set_index("value").queries.to_dict()
+    assert sizes == {
+        "(none) / de": 56,
+        '"(none)" / de': 1,
+        '"a / b" / c': 1,
+        'a / "b / c"': 1,
+        '"\\"(none)\\"" / de': 1,
+    }
 
 
 def test_a_combination_costs_what_it_has_not_what_it_could_have() -> None:
     rows = table(600)
     place = (rows["query"] % 600).astype(str)
     rows["country"], rows["region"], rows["city"] = "c" + place, "r" + place, "t" + place  # 600³ could be
-    found = run([rows], replace(PLAN, segments=(("country", "region", "city"),), metrics=("m",), judged=(None,)))
-    cells = found[(found.candidate == "a") & (found.segment != "all")]
+    estimates = run([rows], replace(PLAN, segments=(("country", "region", "city"),), metrics=("m",), judged=(None,)))
+    cells = estimates[(estimates.candidate == "a") & (estimates.segment != "all")]
     assert cells.queries.sum() == 600
     assert set(cells.value) == set(rows.country + " / " + rows.region + " / " + rows.city)
 
@@ -148,22 +168,22 @@ def test_neither_partitions_nor_order_change_the_answer(clustered: bool) -> None
 def test_replicates_are_the_draws_of_each_query_or_cluster(by: str) -> None:
     plan = replace(PLAN, clustered=by == "unit", bootstrap=300, percentiles=True, randomisation=300, seed=5)
     rows = table()
-    found = run([rows], plan)
-    row = pick(found, baseline="a", candidate="b", segment="all", value="all", metric="m")
+    estimates = run([rows], plan)
+    row = pick(estimates, baseline="a", candidate="b", segment="all", value="all", metric="m")
     wide = rows.pivot(index=["query", "unit"], columns="system", values="m")
     of_unit = (wide.b - wide.a).groupby(by).agg(["sum", "size"])
     d, size, unit = of_unit["sum"].to_numpy(), of_unit["size"].to_numpy(), of_unit.index.to_numpy().view(np.uint64)
-    weights = poisson_weights(unit, 300, 5).astype(float)
+    weights = draw_poisson_weights(unit, 300, 5).astype(float)
     means = np.array([(weights[:, b] * d).sum() / (weights[:, b] * size).sum() for b in range(300)])
     np.testing.assert_allclose([row.delta_low, row.delta_high], np.nanquantile(means, [0.025, 0.975]), rtol=1e-9)
-    known, mean = means[~np.isnan(means)], d.sum() / size.sum()
-    assert row.p_bootstrap == pytest.approx(((abs(known - mean) >= abs(mean) - 1e-12).sum() + 1) / (len(known) + 1))
-    far = [abs((flip * d).sum()) >= abs(d.sum()) - 1e-12 for flip in signs(unit, 300, 5).T]
+    defined, mean = means[~np.isnan(means)], d.sum() / size.sum()
+    assert row.p_bootstrap == pytest.approx(((abs(defined - mean) >= abs(mean) - 1e-12).sum() + 1) / (len(defined) + 1))
+    far = [abs((flip * d).sum()) >= abs(d.sum()) - 1e-12 for flip in draw_signs(unit, 300, 5).T]
     assert row.p_randomisation == pytest.approx((sum(far) + 1) / 301)
-    mine = pick(found, baseline=None, candidate="a", segment="all", value="all", metric="m")
+    subset = pick(estimates, baseline=None, candidate="a", segment="all", value="all", metric="m")
     total = wide.a.groupby(by).sum().to_numpy()
     means = np.array([(weights[:, b] * total).sum() / (weights[:, b] * size).sum() for b in range(300)])
-    np.testing.assert_allclose([mine.macro_low, mine.macro_high], np.nanquantile(means, [0.025, 0.975]), rtol=1e-9)
+    np.testing.assert_allclose([subset.macro_low, subset.macro_high], np.nanquantile(means, [0.025, 0.975]), rtol=1e-9)
 
 
 @pytest.mark.parametrize("percentiles", [False, True])
@@ -198,12 +218,12 @@ def test_clusters_are_the_units() -> None:
 def test_queries_with_too_little_judged_do_not_count() -> None:
     rows = table()
     rows["judged"] = np.where(rows["query"].isin(rows["query"].unique()[:20]) & (rows.system == "b"), 0.5, 0.9)
-    found = run([rows], replace(PLAN, judged=("judged", None), min_judged=0.7))
-    row = pick(found, baseline="a", candidate="b", segment="all", value="all", metric="m")
+    estimates = run([rows], replace(PLAN, judged=("judged", None), min_judged=0.7))
+    row = pick(estimates, baseline="a", candidate="b", segment="all", value="all", metric="m")
     assert (row.queries, row.unjudged) == (40, 20)
     left_out = rows[rows["query"].isin(rows["query"].unique()[:20])].weight.sum() / rows.weight.sum()
     assert row.kept_traffic == pytest.approx(1 - left_out)
-    alone = [pick(found, baseline=None, candidate=s, segment="all", value="all", metric="m") for s in "ab"]
+    alone = [pick(estimates, baseline=None, candidate=s, segment="all", value="all", metric="m") for s in "ab"]
     assert [(row.queries, row.skipped) for row in alone] == [(60, 0), (40, 20)]
     kept = rows[(rows.system == "b") & (rows.judged >= 0.7)]
     assert alone[1].macro == pytest.approx(kept.m.mean(), rel=1e-12)
@@ -215,8 +235,8 @@ def test_a_query_with_nothing_judged_is_counted_as_left_out() -> None:
     first = rows["query"].isin(rows["query"].unique()[:20])
     rows["judged"] = np.where(first & (rows.system == "b"), 0.0, 0.9)
     rows.loc[first & (rows.system == "b"), "m"] = np.nan  # a top k without any judged document has no value
-    found = run([rows], replace(PLAN, judged=("judged", None), min_judged=0.7))
-    row = pick(found, baseline="a", candidate="b", segment="all", value="all", metric="m")
+    estimates = run([rows], replace(PLAN, judged=("judged", None), min_judged=0.7))
+    row = pick(estimates, baseline="a", candidate="b", segment="all", value="all", metric="m")
     assert (row.queries, row.unjudged) == (40, 20)
     assert row.kept_traffic == pytest.approx(1 - rows[first].weight.sum() / rows.weight.sum())
 
@@ -226,8 +246,8 @@ def test_a_system_that_finds_nothing_is_not_excused() -> None:
     first = rows["query"].isin(rows["query"].unique()[:20]) & (rows.system == "b")
     rows["judged"] = np.where(first, 0.0, 0.9)
     rows.loc[first, ["m", "retrieved"]] = 0.0, 0
-    found = run([rows], replace(PLAN, judged=("judged", None), min_judged=0.7))
-    row = pick(found, baseline="a", candidate="b", segment="all", value="all", metric="m")
+    estimates = run([rows], replace(PLAN, judged=("judged", None), min_judged=0.7))
+    row = pick(estimates, baseline="a", candidate="b", segment="all", value="all", metric="m")
     assert (row.queries, row.unjudged, row.kept_traffic) == (60, 0, 1.0)
     assert row.candidate_mean == pytest.approx(rows[rows.system == "b"].m.mean())
 

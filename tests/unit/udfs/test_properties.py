@@ -11,22 +11,22 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.unit.cases import block_of, random_case, value
+from tests.helpers.cases import block_of, random_case, value
 from udfs.block import Block
+from udfs.compute import compute_metrics
 from udfs.conventions import Conventions
-from udfs.evaluator import evaluate
-from udfs.registry import Spec, metrics, parse, parse_all
-from udfs.score import score
+from udfs.evaluator import evaluate_tables
+from udfs.registry import METRICS, MetricSpec, parse_metric, parse_metrics
 
 UNBOUNDED = {"dcg", "kendall_tau", "novelty"}
-LISTED = [m for m in metrics().values() if m.scope == "list" and "decisions" not in m.needs]
+LISTED = [m for m in METRICS.values() if m.scope == "list" and "decisions" not in m.needs]
 GRADES = st.sampled_from([0.0, 0.0, 0.5, 1.0, 2.0, 3.0])
 WITH_HOLES = st.none() | st.sampled_from([-1.0]) | GRADES
 
 
-def specs(k: int | None) -> tuple[Spec, ...]:
+def specs(k: int | None) -> tuple[MetricSpec, ...]:
     cut = "" if k is None else f"@{k}"
-    return parse_all([m.name + ("" if m.cutoff == "none" else cut) for m in LISTED])
+    return parse_metrics([m.name + ("" if m.cutoff == "none" else cut) for m in LISTED])
 
 
 def described(ranked: list[list[float | None]], labels: list[list[float]]) -> Block:
@@ -47,10 +47,10 @@ def described(ranked: list[list[float | None]], labels: list[list[float]]) -> Bl
 def test_every_bounded_metric_lies_between_0_and_1(ranked: list[list[float | None]], k: int | None) -> None:
     # The labels hold the retrieved ones, as they always do, with their categories in the same order.
     labels = [[g for g in grades if g is not None] + [2.0] for grades in ranked]
-    for key, values in score(block_of_categories(ranked, labels), specs(k), Conventions(max_grade=3)).items():
+    for key, values in compute_metrics(block_of_categories(ranked, labels), specs(k), Conventions(max_grade=3)).items():
         if not any(key.startswith(name) for name in UNBOUNDED):
-            known = values[~np.isnan(values)]
-            assert ((known >= 0) & (known <= 1 + 1e-12)).all(), key
+            numbers = values[~np.isnan(values)]
+            assert ((numbers >= 0) & (numbers <= 1 + 1e-12)).all(), key
 
 
 def block_of_categories(ranked: list[list[float | None]], labels: list[list[float]]) -> Block:
@@ -74,10 +74,10 @@ def test_a_perfect_ranking_scores_1(labels: list[float]) -> None:
 @given(st.lists(WITH_HOLES, max_size=12), st.lists(WITH_HOLES, max_size=5), st.integers(1, 6))
 def test_appending_below_k_changes_no_metric_at_k(top: list[float | None], more: list[float | None], k: int) -> None:
     assume(len(top) >= k)
-    wanted = [spec for spec in specs(k) if spec.metric.cutoff != "none"]
+    metrics = [spec for spec in specs(k) if spec.metric.cutoff != "none"]
     labels = [g for g in top + more if g is not None] + [1.0]
-    short = score(described([top], [labels]), wanted, Conventions(max_grade=3))
-    long = score(described([top + more], [labels]), wanted, Conventions(max_grade=3))
+    short = compute_metrics(described([top], [labels]), metrics, Conventions(max_grade=3))
+    long = compute_metrics(described([top + more], [labels]), metrics, Conventions(max_grade=3))
     for key in short:
         np.testing.assert_array_equal(short[key], long[key], err_msg=key)
 
@@ -124,11 +124,11 @@ def test_how_lists_are_grouped_into_blocks_changes_no_bit(seed: int, cuts: list[
     ]
     labels = [[float(g) for g in grades if g is not None] + [0.7] for grades in ranked]
     conventions = Conventions(max_grade=3)
-    wanted = specs(7) + specs(None)
-    whole = score(rich(ranked, labels, slice(0, 30)), wanted, conventions)
+    metrics = specs(7) + specs(None)
+    whole = compute_metrics(rich(ranked, labels, slice(0, 30)), metrics, conventions)
     borders = [0, *sorted(cuts), 30]
     for start, stop in itertools.pairwise(borders):
-        part = score(rich(ranked, labels, slice(start, stop)), wanted, conventions)
+        part = compute_metrics(rich(ranked, labels, slice(start, stop)), metrics, conventions)
         for key in whole:
             assert part[key].tobytes() == whole[key][start:stop].tobytes(), key
 
@@ -160,8 +160,8 @@ def test_the_order_of_the_rows_changes_no_bit(seed: int, first: int, gaps: bool)
     )
     names = ["ndcg@10", "map", "rbp", "mrr(rel=3)"]
     keys = [("system", "ascending"), ("query_id", "ascending")]
-    straight = evaluate(rankings, labels, names).sort_by(keys)
-    mixed = evaluate(rankings.take(pa.array(rng.permutation(len(rankings)))), labels, names).sort_by(keys)
+    straight = evaluate_tables(rankings, labels, names).sort_by(keys)
+    mixed = evaluate_tables(rankings.take(pa.array(rng.permutation(len(rankings)))), labels, names).sort_by(keys)
     assert straight.equals(mixed)
 
 
@@ -171,4 +171,4 @@ def test_one_large_list_is_scored_like_any_other() -> None:
     case.labels = {"q0": {f"d{i}": i % 3 for i in range(0, 100_000, 7)}}
     row = case.evaluate(["ndcg@10", "map", "kendall_tau", "err(gmax=2)", "q_measure"], Conventions())["q0"]
     assert row["ndcg_at_10"] == pytest.approx(value("ndcg@10", [0, *[None] * 6, 1], [2] * 10))
-    assert all(row[parse(name).key] is not None for name in ("map", "kendall_tau", "q_measure"))
+    assert all(row[parse_metric(name).key] is not None for name in ("map", "kendall_tau", "q_measure"))

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.lists import assemble
-from udfs.match import MIX, best_labels, match
+from udfs.lists import build_block
+from udfs.match import MIX, keep_best_labels, match_labels, take_grades
 from udfs.ragged import Ragged
 
 lengths = st.lists(st.integers(0, 9), max_size=12)
@@ -34,7 +34,7 @@ def test_a_document_that_comes_again_is_dropped_at_its_later_place() -> None:
     doc = np.array([8, 8, 5, 6, 5, 8])
     grade = np.array([1.0, 1.0, 0.5, np.nan, 2.0, 3.0])
     none = Ragged.of_lengths([0, 0])
-    block, duplicates = assemble(lists, doc, grade, none, np.empty(0))
+    block, duplicates = build_block(lists, doc, grade, none, np.empty(0))
     assert duplicates.tolist() == [1, 0]
     assert block.ranked.lengths.tolist() == [3, 2]
     assert block.row_data["doc"].tolist() == [8, 5, 6, 5, 8]
@@ -59,17 +59,17 @@ def test_matching_gives_each_document_the_best_label_of_its_own_query(
     label_doc = np.array([unfold(doc) for of in labels for doc, _ in of], dtype=np.int64)
     label = np.array([grade for of in labels for _, grade in of], dtype=np.float64)
     mixed = np.random.default_rng(labelled.rows).permutation(labelled.rows)
-    kept = mixed[best_labels(labelled.owner[mixed], labelled.size, label_doc[mixed], label[mixed])]
+    kept = mixed[keep_best_labels(labelled.owner[mixed], labelled.size, label_doc[mixed], label[mixed])]
     once = Ragged.of_lengths(np.bincount(labelled.owner[kept], minlength=labelled.size))
     lists = Ragged.of_lengths([len(of) for of in ranked])
     doc = np.array([unfold(doc) for of in ranked for doc in of], dtype=np.int64)
     best: list[dict[int, int]] = []
     for of in labels:
-        known: dict[int, int] = {}
+        grades: dict[int, int] = {}
         for d, grade in of:
-            known[unfold(d)] = max(grade, known.get(unfold(d), 0))
-        best.append(known)
+            grades[unfold(d)] = max(grade, grades.get(unfold(d), 0))
+        best.append(grades)
     expected = [best[g].get(unfold(d), np.nan) for g, of in enumerate(ranked) for d in of]
     for rows in (kept, np.sort(kept)):  # as they are handed on, and as they came
-        found = match(lists, doc, once, label_doc[rows], label[rows])
-        assert np.array_equal(found, np.array(expected, dtype=np.float64), equal_nan=True)
+        matched = take_grades(label[rows], match_labels(lists, doc, once, label_doc[rows]))
+        assert np.array_equal(matched, np.array(expected, dtype=np.float64), equal_nan=True)

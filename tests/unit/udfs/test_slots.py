@@ -13,11 +13,11 @@ CROWDED = st.integers(0, 20)  # all in the first slot
 KEYS = st.lists(ANY_KEY | CROWDED, max_size=60).map(lambda keys: np.array(keys, dtype=np.uint64))
 
 
-def slow_find(keys: Keys, wanted: Keys) -> list[int]:
+def slow_find(keys: Keys, others: Keys) -> list[int]:
     first: dict[int, int] = {}
     for at, key in enumerate(keys.tolist()):
         first.setdefault(key, at)
-    return [first.get(key, -1) for key in wanted.tolist()]
+    return [first.get(key, -1) for key in others.tolist()]
 
 
 def slow_repeated(keys: Keys) -> list[int]:
@@ -26,8 +26,8 @@ def slow_repeated(keys: Keys) -> list[int]:
 
 @given(KEYS, KEYS)
 def test_every_key_is_found_where_it_first_stands(keys: Keys, others: Keys) -> None:
-    wanted = np.concatenate((keys, others))
-    assert Slots(keys).find(wanted).tolist() == slow_find(keys, wanted)
+    both = np.concatenate((keys, others))
+    assert Slots(keys).find(both).tolist() == slow_find(keys, both)
     assert Slots(keys).repeated().tolist() == slow_repeated(keys)
 
 
@@ -39,6 +39,6 @@ def test_a_table_that_is_too_small_for_its_keys_finds_them_all_the_same(
     random = np.random.default_rng(1)
     keys = random.integers(0, 2**64, 3_000, dtype=np.uint64)
     keys[2_000:] = keys[:1_000]
-    wanted = np.concatenate((keys, random.integers(0, 2**64, 3_000, dtype=np.uint64)))
-    assert Slots(keys).find(wanted).tolist() == slow_find(keys, wanted)
+    both = np.concatenate((keys, random.integers(0, 2**64, 3_000, dtype=np.uint64)))
+    assert Slots(keys).find(both).tolist() == slow_find(keys, both)
     assert Slots(keys).repeated().tolist() == slow_repeated(keys)

@@ -10,15 +10,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.unit import slow
-from tests.unit.cases import block_of, value
+from tests.helpers import slow_oracles as slow
+from tests.helpers.cases import block_of, value
 from udfs.block import Block
+from udfs.compute import compute_metrics, compute_pair_metrics
 from udfs.conventions import Conventions
-from udfs.inversions import pair_orders
-from udfs.lists import assemble
+from udfs.exposure import Exposure
+from udfs.inversions import count_pair_orders
+from udfs.lists import build_block
 from udfs.ragged import Ragged
-from udfs.registry import metrics, parse_all
-from udfs.score import score, score_pairs
+from udfs.registry import METRICS, parse_metrics
 
 grades = st.sampled_from([None, -1.0, 0.0, 0.3, 1.0, 1.0, 2.0, 3.0, 5.0])
 lists = st.lists(st.lists(grades, max_size=30), min_size=1, max_size=6)
@@ -29,7 +30,7 @@ def listed(rankings: list[str], grades: dict[str, float], category: dict[str, in
     ragged = Ragged.of_lengths([len(ranking) for ranking in rankings])
     letters = "".join(rankings)
     kinds = category or {}
-    block, _ = assemble(
+    block, _ = build_block(
         ragged,
         np.array([ord(letter) for letter in letters], dtype=np.int64),
         np.array([grades.get(letter, np.nan) for letter in letters], dtype=np.float64),
@@ -42,15 +43,15 @@ def listed(rankings: list[str], grades: dict[str, float], category: dict[str, in
 
 
 def between(metric: str, first: list[str], second: list[str], grades: dict[str, float] | None = None) -> list[float]:
-    (spec,) = parse_all([metric])
+    (spec,) = parse_metrics([metric])
     given_grades = grades or {}
     blocks = listed(first, given_grades), listed(second, given_grades)
-    return [float(x) for x in score_pairs(*blocks, [spec], Conventions())[spec.key]]
+    return [float(x) for x in compute_pair_metrics(*blocks, [spec], Conventions())[spec.key]]
 
 
 @given(lists, st.integers(1, 12))
 def test_err_is_its_formula(ranked: list[list[float | None]], k: int) -> None:
-    got = score(block_of(ranked, [[1.0]] * len(ranked)), parse_all([f"err(gmax=3)@{k}"]), Conventions())
+    got = compute_metrics(block_of(ranked, [[1.0]] * len(ranked)), parse_metrics([f"err(gmax=3)@{k}"]), Conventions())
     for list_, ours in zip(ranked, got[f"err_gmax_3_at_{k}"], strict=True):
         assert ours == pytest.approx(slow.err(list_, 3, k), abs=1e-12)
 
@@ -68,7 +69,9 @@ def test_err_of_one_perfect_document_is_below_one() -> None:
 @given(lists, st.lists(st.sampled_from([1.0, 2.0, 0.5, 0.0, -1.0]), max_size=5), st.integers(1, 40))
 def test_q_measure_is_its_formula(ranked: list[list[float | None]], missed: list[float], k: int) -> None:
     labels = [[g for g in list_ if g is not None] + missed for list_ in ranked]
-    got = score(block_of(ranked, labels), parse_all([f"q_measure@{k}"]), Conventions())[f"q_measure_at_{k}"]
+    got = compute_metrics(block_of(ranked, labels), parse_metrics([f"q_measure@{k}"]), Conventions())[
+        f"q_measure_at_{k}"
+    ]
     for list_, all_labels, ours in zip(ranked, labels, got, strict=True):
         if any(label > 0 for label in all_labels):
             assert ours == pytest.approx(slow.q_measure(list_, all_labels, k), abs=1e-12)
@@ -93,7 +96,7 @@ def test_alpha_ndcg_is_its_formula(order: list[str], data: st.DataObject, alpha:
     shown = "".join(order[: data.draw(st.integers(0, 8))])
     subtopic = {d: str(category[d]) for d in relevant if relevant[d]}
     spec = f"alpha_ndcg(alpha={alpha})@{k}"
-    (got,) = score(listed([shown], relevant, category), parse_all([spec]), Conventions()).values()
+    (got,) = compute_metrics(listed([shown], relevant, category), parse_metrics([spec]), Conventions()).values()
     if subtopic:
         assert got[0] == pytest.approx(slow.alpha_ndcg(shown, subtopic, alpha, k), abs=1e-12)
     else:
@@ -112,7 +115,9 @@ def test_alpha_ndcg_is_that_of_ndeval(order: list[str], data: st.DataObject, k: 
     ranked = [pyndeval.ScoredDoc("q", d, -place) for place, d in enumerate(shown)]
     assume(judged)
     theirs = pyndeval.ndeval(judged, ranked, measures=[f"alpha-nDCG@{k}"])["q"][f"alpha-nDCG@{k}"]
-    (got,) = score(listed(["".join(shown)], relevant, category), parse_all([f"alpha_ndcg@{k}"]), Conventions()).values()
+    (got,) = compute_metrics(
+        listed(["".join(shown)], relevant, category), parse_metrics([f"alpha_ndcg@{k}"]), Conventions()
+    ).values()
     assert got[0] == pytest.approx(theirs, abs=1e-9)
 
 
@@ -121,28 +126,35 @@ def test_alpha_ndcg_worked_example() -> None:
     block = listed(["abc"], {"a": 1.0, "b": 1.0, "c": 1.0}, {"a": 0, "b": 0, "c": 1})
     gains = 1 + 0.5 / math.log2(3) + 1 / 2
     ideal = 1 + 1 / math.log2(3) + 0.5 / 2
-    (got,) = score(block, parse_all(["alpha_ndcg@3"]), Conventions()).values()
+    (got,) = compute_metrics(block, parse_metrics(["alpha_ndcg@3"]), Conventions()).values()
     assert got[0] == pytest.approx(gains / ideal, abs=1e-12)
 
 
 def test_subtopic_recall_counts_topics_not_documents() -> None:
     block = listed(["abcd"], dict.fromkeys("abcde", 1.0), {"a": 0, "b": 0, "c": 1, "e": 2})
-    got = score(block, parse_all(["subtopic_recall@2", "subtopic_recall@4"]), Conventions())
+    got = compute_metrics(block, parse_metrics(["subtopic_recall@2", "subtopic_recall@4"]), Conventions())
     assert [got["subtopic_recall_at_2"][0], got["subtopic_recall_at_4"][0]] == pytest.approx([1 / 3, 2 / 3])
 
 
 def test_intra_list_diversity_is_the_share_of_mixed_pairs() -> None:
     block = listed(["abcd", "a", "ae"], {"a": 1.0}, {"a": 0, "b": 0, "c": 1, "d": 2})
-    got = score(block, parse_all(["intra_list_diversity@4", "intra_list_diversity@2"]), Conventions())
+    got = compute_metrics(block, parse_metrics(["intra_list_diversity@4", "intra_list_diversity@2"]), Conventions())
     assert got["intra_list_diversity_at_4"][0] == pytest.approx(5 / 6)
     assert got["intra_list_diversity_at_2"][0] == 0.0
     assert np.isnan(got["intra_list_diversity_at_4"][1:]).all()  # one document; one with a category
 
 
 def test_catalog_coverage_is_the_share_that_was_shown() -> None:
-    coverage = metrics()["catalog_coverage"]
+    exposure = Exposure(
+        documents=Ragged.of_lengths([4, 1, 2]),
+        list_count=np.array([1, 2, 1, 1, 1, 1, 1]),
+        in_catalogue=np.array([True, True, True, False, False, True, True]),
+        catalogue_size=10,
+        lists=np.array([2, 1, 1]),
+    )
+    coverage = METRICS["catalog_coverage"]
     assert coverage.scope == "system"
-    assert coverage.kernel(np.array([3, 0, 10]), 10) == pytest.approx([0.3, 0.0, 1.0])
+    assert coverage.kernel(exposure, 5) == pytest.approx([0.3, 0.0, 0.2])
 
 
 @given(st.permutations("abcdefghij"), st.permutations("defghijklm"), st.data(), st.sampled_from([0.1, 0.5, 0.9, 0.98]))
@@ -203,7 +215,7 @@ def test_retention_worked_example() -> None:
 @given(st.lists(st.lists(st.integers(0, 9) | st.integers(0, 1000), max_size=60), min_size=1, max_size=6))
 def test_pair_orders_counts_what_looking_at_each_pair_does(values: list[list[int]]) -> None:
     flat = np.array([v for list_ in values for v in list_], dtype=np.int64)
-    rising, falling = pair_orders(Ragged.of_lengths([len(list_) for list_ in values]), flat)
+    rising, falling = count_pair_orders(Ragged.of_lengths([len(list_) for list_ in values]), flat)
     assert [(int(r), int(f)) for r, f in zip(rising, falling, strict=True)] == [slow.tau(list_) for list_ in values]
 
 
@@ -221,6 +233,8 @@ def test_decisions_are_right_wrong_or_unknown() -> None:
             "retrieval_needed": np.array([0.0, 0.0, 1.0, 0.0]),
         },
     )
-    got = score(block, parse_all(["routing_accuracy", "gate_efficiency"]), Conventions(nothing_returned="skip"))
+    got = compute_metrics(
+        block, parse_metrics(["routing_accuracy", "gate_efficiency"]), Conventions(nothing_returned="skip")
+    )
     np.testing.assert_array_equal(got["routing_accuracy"], [1.0, 0.0, np.nan, np.nan])
     np.testing.assert_array_equal(got["gate_efficiency"], [0.0, 1.0, 0.0, np.nan])

@@ -6,8 +6,8 @@ import json
 
 import pyarrow as pa
 
-from udfs.arrow import DECISION, LABEL, QUERY, Wanted, score_queries
 from udfs.conventions import Conventions
+from udfs.spark.score import DECISION, LABEL, QUERY, ScoreRequest, score_queries
 
 STREAM = pa.schema(
     [
@@ -28,9 +28,16 @@ def answers(
     rows: list[dict[str, object]], systems: tuple[str, ...] = ("s", "t"), metrics: tuple[str, ...] = ()
 ) -> list[dict[str, object]]:
     columns = ("system", "query_id", "device", "weight", "retrieved", "tied", "ndcg_at_3")
-    run = score_queries(Wanted((*metrics, "ndcg@3"), Conventions(), systems, ("device",), (*columns, *metrics)))
+    request = ScoreRequest(
+        metrics=(*metrics, "ndcg@3"),
+        conventions=Conventions(),
+        systems=systems,
+        segments=("device",),
+        columns=(*columns, *metrics),
+    )
+    run = score_queries(request)
     batches = run(pa.Table.from_pylist(rows, STREAM).to_batches(max_chunksize=2))
-    return [row for made in batches for row in made.to_pylist()]
+    return [row for batch in batches for row in batch.to_pylist()]
 
 
 def test_every_system_answers_for_a_query_that_only_one_of_them_ranked() -> None:
@@ -49,9 +56,9 @@ def test_the_rows_of_two_queries_may_come_mixed() -> None:
         {"query_id": name, "source": 0, "text": str(doc), "rank": doc} for doc in (2, 1) for name in ("q", "r")
     ]
     rows += [{"query_id": name, "source": LABEL, "text": doc, "value": 1.0} for name, doc in (("r", "2"), ("q", "1"))]
-    found = {row["query_id"]: row["ndcg_at_3"] for row in answers(rows, ("s",))}
-    assert found["q"] == 1.0
-    assert 0 < float(str(found["r"])) < 1.0
+    values = {row["query_id"]: row["ndcg_at_3"] for row in answers(rows, ("s",))}
+    assert values["q"] == 1.0
+    assert 0 < float(str(values["r"])) < 1.0
 
 
 def test_a_query_listed_twice_counts_once_whatever_comes_first() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from udfs.ragged import Ragged
-from udfs.tables import encode, fingerprints, identify
+from udfs.tables import encode_ids, hash_ids, hash_texts
 
 texts = st.text(st.characters(codec="utf-8"), max_size=30)
 
@@ -16,25 +16,25 @@ texts = st.text(st.characters(codec="utf-8"), max_size=30)
 @given(st.lists(texts | st.sampled_from(["", "\0", "\0\0", "12345678", "123456789", "12345678\0"]), max_size=40))
 def test_fingerprints_are_equal_exactly_where_texts_are(values: list[str]) -> None:
     array = pa.array(["first", *values], pa.large_string())
-    found = fingerprints(array).tolist()
-    assert len(set(found)) == len({"first", *values})
-    assert fingerprints(array.slice(1)).tolist() == found[1:]  # neither place nor offset matters
+    hashes = hash_texts(array).tolist()
+    assert len(set(hashes)) == len({"first", *values})
+    assert hash_texts(array.slice(1)).tolist() == hashes[1:]  # neither place nor offset matters
 
 
 def test_similar_ids_have_different_fingerprints() -> None:
     ids = [f"doc-{i}" for i in range(200_000)] + [f"product/{i:012d}/variant-{i % 7}" for i in range(200_000)]
-    assert len(np.unique(fingerprints(pa.array(ids, pa.large_string())))) == len(ids)
+    assert len(np.unique(hash_texts(pa.array(ids, pa.large_string())))) == len(ids)
 
 
 def test_whole_numbers_and_their_texts_are_the_same_ids() -> None:
     numbers, words = pa.chunked_array([[1, 22]]), pa.chunked_array([["22", "1"]])
-    one, two = identify(numbers, words)
+    one, two = hash_ids(numbers, words)
     assert one.tolist() == two.tolist()[::-1]
-    assert identify(numbers)[0].tolist() == [1, 22]
+    assert hash_ids(numbers)[0].tolist() == [1, 22]
 
 
 def test_codes_come_in_order_of_first_appearance() -> None:
-    (first, second), names = encode(pa.chunked_array([["b", "b", "a"], ["b"]]), pa.chunked_array([["c", "a"]]))
+    (first, second), names = encode_ids(pa.chunked_array([["b", "b", "a"], ["b"]]), pa.chunked_array([["c", "a"]]))
     assert (first.tolist(), second.tolist(), names.to_pylist()) == ([0, 0, 1, 0], [2, 1], ["b", "a", "c"])
 
 

@@ -1,4 +1,4 @@
-"""A worker that has settled forgets archives and keeps modules; one that reads ahead gets the same, in order."""
+"""A prepared worker forgets archives and keeps modules; reading ahead returns the same batches, in order."""
 
 import gc
 import subprocess
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from udfs.worker import ahead
+from udfs.spark.worker import read_ahead
 
 SCRIPT = """
 import gc, sys, weakref, zipimport
@@ -18,13 +18,13 @@ sys.path.insert(0, sys.argv[1])
 import first_of_archive
 assert isinstance(sys.path_importer_cache[sys.argv[1]], zipimport.zipimporter)
 
-from udfs.worker import settled
+from udfs.spark.worker import run_in_worker
 
 def doubled(batches):
     for batch in batches:
         yield 2 * batch
 
-assert list(settled(doubled)([1, 2])) == [2, 4]
+assert list(run_in_worker(doubled)([1, 2])) == [2, 4]
 assert not any(isinstance(finder, zipimport.zipimporter) for finder in sys.path_importer_cache.values())
 kept = gc.get_freeze_count()
 assert kept > 1000
@@ -36,7 +36,7 @@ class Ring:
 
 ring = Ring()
 ring.itself, gone = ring, weakref.ref(ring)
-list(settled(doubled)([3]))
+list(run_in_worker(doubled)([3]))
 del ring
 gc.collect()
 assert gone() is None, "what a task leaves behind was kept"
@@ -45,7 +45,7 @@ print(first_of_archive.NAME, second_of_archive.NAME)
 """
 
 
-def test_a_settled_worker_forgets_archives_and_keeps_modules(tmp_path: Path) -> None:
+def test_a_prepared_worker_forgets_archives_and_keeps_modules(tmp_path: Path) -> None:
     archive = tmp_path / "modules.zip"
     with zipfile.ZipFile(archive, "w") as written:
         written.writestr("first_of_archive.py", "NAME = 'one'")
@@ -65,7 +65,7 @@ def test_what_is_read_ahead_comes_in_order_and_is_bounded() -> None:
             yield number
 
     got = []
-    for number in ahead(source(), most=3):
+    for number in read_ahead(source(), most=3):
         got.append(number)
         assert len(read) <= len(got) + 3 + 1  # those that wait, and the one that waits to be let in
     assert got == list(range(100))
@@ -76,7 +76,7 @@ def test_an_error_while_reading_ahead_comes_after_what_was_read_before() -> None
         yield 1
         raise OSError("cut off")
 
-    batches = ahead(source())
+    batches = read_ahead(source())
     assert next(batches) == 1
     with pytest.raises(OSError, match="cut off"):
         next(batches)
@@ -84,7 +84,7 @@ def test_an_error_while_reading_ahead_comes_after_what_was_read_before() -> None
 
 def test_whoever_stops_early_leaves_no_reader_behind() -> None:
     before = threading.active_count()
-    batches = ahead(iter(range(1000)), most=2)
+    batches = read_ahead(iter(range(1000)), most=2)
     assert next(batches) == 0
     batches.close()  # type: ignore[attr-defined]
     for thread in set(threading.enumerate()) - {threading.main_thread()}:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.runs import Manifest, TableRecord, committed, live, manifest_name, run_key
-from pipelines.storage import Storage
-from pipelines.vacuum import find, remove
-from pipelines.views import duckdb_views
+from pipelines.warehouse.run_key import build_run_key
+from pipelines.warehouse.runs import Manifest, TableRecord, list_committed, manifest_path, select_live
+from pipelines.warehouse.storage import Storage
+from pipelines.warehouse.vacuum import find_removable, remove_runs
+from pipelines.warehouse.views import render_duckdb_views
 from schemas.errors import ConfigurationError, InputError, PublishError
 
 
@@ -33,7 +34,7 @@ def publish(storage: Storage, date: str, run: str, minute: int) -> Manifest:
         conventions={},
         tables={"query_metrics": TableRecord(path=path, rows=1)},
     )
-    storage.put(manifest_name(date, run), manifest.model_dump_json())
+    storage.put(manifest_path(date, run), manifest.model_dump_json())
     return manifest
 
 
@@ -42,9 +43,9 @@ def test_the_newest_committed_run_of_a_date_is_live(tmp_path: Path) -> None:
     publish(storage, "2026-11-01", "b-1", 3)
     publish(storage, "2026-11-01", "a-1", 7)
     publish(storage, "2026-10-31", "c-1", 9)
-    assert [m.run for m in committed(storage)] == ["c-1", "a-1", "b-1"]
-    assert [m.run for m in live(committed(storage))] == ["a-1", "c-1"]
-    assert [m.run for m in committed(storage, date="2026-10-31")] == ["c-1"]
+    assert [m.run for m in list_committed(storage)] == ["c-1", "a-1", "b-1"]
+    assert [m.run for m in select_live(list_committed(storage))] == ["a-1", "c-1"]
+    assert [m.run for m in list_committed(storage, date="2026-10-31")] == ["c-1"]
 
 
 def test_vacuum_keeps_the_newest_and_what_may_still_be_written(tmp_path: Path) -> None:
@@ -57,22 +58,22 @@ def test_vacuum_keeps_the_newest_and_what_may_still_be_written(tmp_path: Path) -
     yesterday = time.time() - 100_000
     os.utime(tmp_path / crashed / "part-0.parquet", (yesterday, yesterday))
     os.utime(tmp_path / crashed, (yesterday, yesterday))
-    rubbish = find(storage, keep=2, hours=24)
+    rubbish = find_removable(storage, keep=2, hours=24)
     assert [m.run for m in rubbish.runs] == ["a-1"]
     assert rubbish.orphans == (crashed,)
-    remove(storage, rubbish)
-    assert [m.run for m in committed(storage)] == ["a-3", "a-2"]
+    remove_runs(storage, rubbish)
+    assert [m.run for m in list_committed(storage)] == ["a-3", "a-2"]
     left = sorted(p.name for p in (tmp_path / "query_metrics/dt=2026-11-01").iterdir())
     assert left == ["run=a-2", "run=a-3", "run=x-2"]
 
 
 def test_the_key_follows_everything_that_decides_the_numbers() -> None:
     day, other = dt.date(2026, 11, 1), dt.date(2026, 11, 2)
-    key = run_key(day, {"metrics": ["ndcg@10"]}, {"rankings": "d1"})
-    assert key == run_key(day, {"metrics": ["ndcg@10"]}, {"rankings": "d1"})
-    assert len({key, run_key(other, {"metrics": ["ndcg@10"]}, {"rankings": "d1"})}) == 2
-    assert len({key, run_key(day, {"metrics": ["ndcg@5"]}, {"rankings": "d1"})}) == 2
-    assert len({key, run_key(day, {"metrics": ["ndcg@10"]}, {"rankings": "d2"})}) == 2
+    key = build_run_key(day, {"metrics": ["ndcg@10"]}, {"rankings": "d1"})
+    assert key == build_run_key(day, {"metrics": ["ndcg@10"]}, {"rankings": "d1"})
+    assert len({key, build_run_key(other, {"metrics": ["ndcg@10"]}, {"rankings": "d1"})}) == 2
+    assert len({key, build_run_key(day, {"metrics": ["ndcg@5"]}, {"rankings": "d1"})}) == 2
+    assert len({key, build_run_key(day, {"metrics": ["ndcg@10"]}, {"rankings": "d2"})}) == 2
 
 
 def test_a_put_leaves_one_whole_file_and_no_part_of_one(tmp_path: Path) -> None:
@@ -97,4 +98,4 @@ def test_an_unknown_scheme_is_a_configuration_error() -> None:
 
 def test_views_of_an_empty_warehouse_say_what_to_do_first(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="assay evaluate"):
-        duckdb_views(Storage(str(tmp_path)))
+        render_duckdb_views(Storage(str(tmp_path)))

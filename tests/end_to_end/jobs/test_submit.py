@@ -1,0 +1,83 @@
+"""The same numbers, to the last bit, however the job is started, partitioned or fed."""
+
+import hashlib
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+
+from tests.end_to_end.conftest import ROOT, InTurn, Run
+
+DATE = ("--date", "2026-11-01")
+
+
+def hash_table(folder: Path, key: str, rows: int) -> str:
+    """Hash all values of the table in a folder, exactly as they are stored; it must have so many rows."""
+    with duckdb.connect() as duck:
+        files = f"read_parquet('{folder}/**/*.parquet', hive_partitioning = true)"
+        values = duck.sql(f"SELECT * EXCLUDE (dt, run) FROM {files} ORDER BY {key}").fetchall()
+    assert len(values) == rows
+    return hashlib.sha256(repr(values).encode()).hexdigest()
+
+
+def test_every_way_to_start_it_gives_the_same_bits(run: Run, demo: Path, tmp_path: Path) -> None:
+    rankings = pq.read_table(demo / "data" / "rankings" / "dt=2026-11-01" / "part-0.parquet")
+    shuffled = tmp_path / "rankings" / "dt=2026-11-01"
+    shuffled.mkdir(parents=True)
+    pq.write_table(rankings.sort_by([("rank", "descending"), ("doc_id", "ascending")]), shuffled / "part-0.parquet")
+    job = ROOT / "jobs" / "evaluate.py"
+    ways: dict[str, tuple[str | Path, ...]] = {
+        "assay": ("assay", "evaluate", "--set", "spark.settings={spark.sql.shuffle.partitions: 1}"),
+        "python": (
+            "python",
+            job,
+            "--set",
+            "spark.settings={spark.sql.shuffle.partitions: 200}",
+            "--set",
+            f"inputs.rankings.path={tmp_path}/rankings/dt={{date}}",
+        ),
+        "submit": ("spark-submit", "--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=7", job),
+    }
+    fingerprints = {}
+    for name, command in ways.items():
+        warehouse = tmp_path / name
+        done = run(*command, "--config", demo / "demo.yaml", *DATE, "--set", f"warehouse={warehouse}")
+        assert done.returncode == 0, done.stderr
+        assert "neural" in done.stdout
+        fingerprints[name] = hash_table(warehouse / "query_metrics", "system, query_id", 9_000)
+    assert len(set(fingerprints.values())) == 1, fingerprints
+
+
+def test_posteriors_have_the_same_bits_for_any_partitions(run: Run, in_turn: InTurn, tmp_path: Path) -> None:
+    tables = ("impressions", "interactions", "rankings")
+    paths = "".join(f"  {name}: {{path: '{tmp_path}/logs/{name}'}}\n" for name in tables)
+    (tmp_path / "logs.yaml").write_text(
+        f"inputs:\n{paths}metrics: [ndcg@10]\n"
+        "compare: {baseline: production, sensitivity: false, movers: 0}\n"
+        "checks: off\nreport: false\ntracking: {enabled: false}\n"
+        "spark: {master: 'local[2]'}\n",
+        encoding="utf-8",
+    )
+    common = ("--config", tmp_path / "logs.yaml", "--date", "2026-01-11", "--set")
+    sizes = ("--pages", "1500", "--set", "queries=40", "--set", "documents=15", "--master", "local[2]")
+    done = in_turn(
+        [
+            ("assay", "simulate", "--to", tmp_path / "logs", *sizes),
+            *(
+                ("assay", "evaluate", *common, f"warehouse={tmp_path}/of_{parts}", "--set", set_partitions(parts))
+                for parts in (1, 200)
+            ),
+        ]
+    )
+    assert [result.returncode for result in done] == [0, 0, 0], done[-1].stderr
+    submit = ("spark-submit", "--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=7")
+    submitted = run(*submit, ROOT / "jobs" / "evaluate.py", *common, f"warehouse={tmp_path}/of_7")
+    assert submitted.returncode == 0, submitted.stderr
+    keys = {"query_metrics": ("system, query_id", 6 * 40), "comparisons": ("candidate, metric", 5 * 4)}
+    for name, (key, rows) in keys.items():
+        hashes = {parts: hash_table(tmp_path / f"of_{parts}" / name, key, rows) for parts in (1, 7, 200)}
+        assert len(set(hashes.values())) == 1, (name, hashes)
+
+
+def set_partitions(parts: int) -> str:
+    return f"spark.settings={{spark.sql.shuffle.partitions: {parts}}}"

@@ -1,0 +1,88 @@
+"""Secrets of thirty shapes, planted in the configuration of one run, are in nothing that the run leaves behind."""
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.end_to_end.conftest import InTurn
+
+DEAD = "127.0.0.1:9"  # nothing listens there
+
+
+class Planter:
+    """Makes a new secret for every place, and remembers all."""
+
+    def __init__(self) -> None:
+        self.secrets: list[str] = []
+        self._numbers = count()
+
+    def __call__(self, shape: str = "{}") -> str:
+        self.secrets.append(f"pl4nted-{next(self._numbers):02d}x")
+        return shape.format(self.secrets[-1])
+
+
+def build_config(demo: Path, folder: Path, plant: Planter) -> dict[str, Any]:
+    names = (
+        "fs.s3a.secret.key", "fs.s3a.session.token", "db.password", "db.passwd", "db.pwd", "db.pass", "apikey",
+        "api_key", "x-api-key", "private_key", "accessKey", "fs.azure.account.key.x", "sas", "clientSecret",
+        "credentials", "passphrase", "sslKeystorePassword", "Authorization", "signature",
+    )  # fmt: skip
+    values = (
+        "https://me:{}@host/x", "https://{}@host", "https://me:a/{}@host", "https://me:a@{}@host",
+        "https://me:a&{}@host", "https://host?access_token={}", "https://host?v=1&api_key={}",
+        "https://host?X-Amz-Signature={}&v=1", "https://host?sig={}", "jdbc:x://host;user=me;password={};a=b",
+        "jdbc:x://host?pwd=a&{}", "AccountName=a;AccountKey={}==", "Bearer {}",
+    )  # fmt: skip
+    settings = {f"spark.planted.{name}": plant() for name in names}
+    settings |= {f"spark.planted.place{number}": plant(value) for number, value in enumerate(values)}
+    java = plant("-XX:TieredStopAtLevel=1 -Djavax.net.ssl.trustStorePassword={}")
+    rankings = {
+        "path": f"{demo}/data/rankings/dt={{date}}",
+        "options": {"password": plant(), "url": plant("x://a:{}@b")},
+    }
+    return {
+        "extends": str(demo / "demo.yaml"),
+        "warehouse": str(folder / "w"),
+        "checks": "full",
+        "inputs": {"rankings": rankings},
+        "tracking": {"enabled": True, "uri": plant(f"http://me:{{}}@{DEAD}"), "seconds": 20},
+        "prometheus": {"pushgateway": plant(f"http://me:{{}}@{DEAD}")},
+        "spark": {"settings": settings | {"spark.driver.extraJavaOptions": java}},
+    }
+
+
+def list_leaks(secrets: list[str], contents: dict[str, bytes]) -> Iterator[str]:
+    for name, content in contents.items():
+        yield from (f"{name}: {secret}" for secret in secrets if secret.encode() in content)
+
+
+def test_no_secret_is_printed_or_stored(in_turn: InTurn, demo: Path, tmp_path: Path) -> None:
+    plant = Planter()
+    config = tmp_path / "planted.yaml"
+    config.write_text(yaml.safe_dump(build_config(demo, tmp_path, plant)), encoding="utf-8")
+    assert len(plant.secrets) >= 30
+    at = ("--warehouse", tmp_path / "w")
+    words = ("--config", config)
+    broken = (*words, "--date", "2026-11-01", "--set", f"metrics={plant('{{password: {}}}')}")
+    results = in_turn(
+        [
+            ("assay", "evaluate", *words, "--date", "2026-11-01", "--debug"),
+            ("assay", "config", *words),
+            ("assay", "config", *words, "--output", "json"),
+            ("assay", "track", "--pending", *words),
+            ("assay", "track", "--run", "2026-11-01", *at),  # to the store inside the warehouse
+            ("assay", "runs", *at, "--output", "json"),
+            ("assay", "evaluate", *broken),
+        ]
+    )
+    assert [result.returncode for result in results] == [0, 0, 0, 7, 0, 0, 2], [r.stderr[-500:] for r in results]
+    assert "mlflow could not be reached" in results[0].stderr
+    assert "its prometheus failed" in results[0].stderr
+    contents = {f"output {n}": (r.stdout + r.stderr).encode() for n, r in enumerate(results)}
+    contents |= {str(path): path.read_bytes() for path in (tmp_path / "w").rglob("*") if path.is_file()}
+    for kind in ("/runs/", "/reports/", "/mlflow/mlflow.db", "/tracking/"):
+        assert any(kind in name for name in contents), kind
+    assert list(list_leaks(plant.secrets, contents)) == []

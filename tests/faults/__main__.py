@@ -1,0 +1,37 @@
+"""Inject faults: `python -m tests.faults --count 200 --seed 1`; exits with 1 where something did not hold."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.faults.driver import Tally, inject_faults
+from tests.faults.world import World
+
+
+def main() -> int:
+    """Print one line per fault and the totals."""
+    parser = argparse.ArgumentParser(prog="tests.faults")
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder", type=Path, help="kept afterwards (default: a temporary one)")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="assay-faults-") as temporary:
+        world = World.create(options.folder or Path(temporary))
+        print(f"undisturbed: {world.seconds:.0f} s; failing system calls: {'yes' if world.shim else 'no compiler'}")
+        tally, start = Tally(), time.monotonic()
+        for fault, problems in inject_faults(world, tally, seed=options.seed, count=options.count):
+            print(f"{time.monotonic() - start:6.0f} s  {'✗' if problems else '✓'} {fault.name}", flush=True)
+            for problem in problems:
+                print(f"          {problem}", flush=True)
+    ends = ", ".join(f"{code}: {times}" for code, times in sorted(tally.ends.items()))
+    print(f"{tally.injected} commands or groups of them, {tally.reads} reads, exit codes {ends}")
+    print(f"{len(tally.problems)} problems")
+    return 1 if tally.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,234 @@
+"""`assay.evaluate` in memory: numbers, contracts, kinds of tables, the verdict, the report and publishing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+import assay
+from pipelines.report.tables import format_p
+from pipelines.warehouse.runs import find_run
+from pipelines.warehouse.storage import Storage
+from pipelines.warehouse.tables import RunTables
+from schemas.errors import ConfigurationError, DataQualityError, InputError
+
+QUERIES, DOCS = 60, 8
+
+
+def simulate(seed: int = 1) -> dict[str, Any]:
+    """Two systems on graded documents: `new` sees the grades with less noise than `old`."""
+    rng = np.random.default_rng(seed)
+    grades = rng.integers(0, 4, (QUERIES, DOCS))
+    query = np.repeat([f"q{number}" for number in range(QUERIES)], DOCS)
+    doc = np.tile([f"d{number}" for number in range(DOCS)], QUERIES)
+    lists = [
+        pd.DataFrame({"system": system, "query_id": query, "doc_id": doc, "score": (grades + noise).ravel()})
+        for system, noise in {
+            "old": rng.normal(0, 3, grades.shape),
+            "new": rng.normal(0, 1, grades.shape),
+        }.items()
+    ]
+    device = np.where(np.arange(QUERIES) % 3 == 0, "phone", "desktop")
+    return {
+        "rankings": pd.concat(lists, ignore_index=True),
+        "judgments": pd.DataFrame({"query_id": query, "doc_id": doc, "grade": grades.ravel()}),
+        "queries": pd.DataFrame(
+            {"query_id": [f"q{n}" for n in range(QUERIES)], "weight": np.arange(1.0, QUERIES + 1), "device": device}
+        ),
+    }
+
+
+@pytest.fixture(scope="module")
+def tables() -> dict[str, Any]:
+    return simulate()
+
+
+@pytest.fixture(scope="module")
+def result(tables: dict[str, Any]) -> Any:
+    return assay.evaluate(**tables, metrics=["ndcg@5", "recall@5"], baseline="old", segments=["device"])
+
+
+def test_the_comparison_is_the_paired_t_test_of_the_query_metrics(result: Any) -> None:
+    by_system = result.query_metrics.pivot(index="query_id", columns="system", values="ndcg_at_5").dropna()
+    delta = by_system["new"] - by_system["old"]
+    expected = stats.ttest_1samp(delta, 0.0)
+    low, high = expected.confidence_interval(0.95)
+    rows = result.comparisons.set_index(["segment", "value", "metric"])
+    row = rows.loc[("all", "all", "ndcg_at_5")]
+    assert row["delta"] == pytest.approx(delta.mean(), abs=1e-12)
+    assert (row["delta_low"], row["delta_high"]) == pytest.approx((low, high), abs=1e-12)
+    assert row["p_value"] == pytest.approx(expected.pvalue, rel=1e-9)
+    assert row["wins"] + row["ties"] + row["losses"] == row["queries"] == len(delta)
+    assert row["delta"] > 0.05
+
+
+def test_p_values_are_adjusted_by_holm_over_metrics_and_segments(result: Any) -> None:
+    rows = result.comparisons
+    p = np.sort(rows["p_value"].to_numpy())
+    assert len(p) == 6  # two metrics in all, phone and desktop
+    holm = np.minimum(np.maximum.accumulate(p * np.arange(6, 0, -1)), 1.0)
+    assert np.sort(rows["p_adjusted"].to_numpy()) == pytest.approx(holm, rel=1e-12)
+
+
+def test_means_by_segment_are_those_of_its_queries(result: Any) -> None:
+    queries = result.query_metrics
+    phone = queries[(queries["device"] == "phone") & (queries["system"] == "new")]
+    rows = result.segment_metrics.set_index(["system", "segment", "value", "metric"])
+    row = rows.loc[("new", "device", "phone", "ndcg_at_5")]
+    assert row["macro"] == pytest.approx(phone["ndcg_at_5"].mean(), abs=1e-12)
+    assert row["weighted"] == pytest.approx(np.average(phone["ndcg_at_5"], weights=phone["weight"]), abs=1e-12)
+    assert row["queries"] == len(phone) == 20
+
+
+def test_metrics_are_those_of_the_evaluator(tables: dict[str, Any], result: Any) -> None:
+    scorer = assay.Evaluator(metrics=["ndcg@5"], max_grade=3)
+    one = tables["rankings"].query("system == 'old' and query_id == 'q7'").sort_values("score", ascending=False)
+    grades = tables["judgments"].query("query_id == 'q7'").set_index("doc_id")["grade"].to_dict()
+    got = result.query_metrics.set_index(["system", "query_id"]).loc[("old", "q7"), "ndcg_at_5"]
+    assert got == scorer.evaluate_ranking(list(one["doc_id"]), grades)["ndcg@5"]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_results_are_of_the_kind_of_the_rankings(kind: str, tables: dict[str, Any], result: Any) -> None:
+    convert = {"pandas": lambda t: t, "polars": pl.from_pandas, "pyarrow": pa.Table.from_pandas}[kind]
+    arguments: dict[str, Any] = {name: convert(table) for name, table in tables.items()}
+    got = assay.evaluate(**arguments, metrics=["ndcg@5", "recall@5"], baseline="old", segments=["device"])
+    for name in ("summary", "query_metrics", "segment_metrics", "comparisons"):
+        table = getattr(got, name)
+        assert type(table).__module__.partition(".")[0] == kind
+        values = table.to_pandas() if kind != "pandas" else table
+        pd.testing.assert_frame_equal(values, getattr(result, name), check_exact=True, check_dtype=False)
+    assert got.verdict == result.verdict
+
+
+def test_paths_are_read_without_a_jvm(tmp_path: Path, tables: dict[str, Any], result: Any) -> None:
+    tables["rankings"].to_csv(tmp_path / "rankings.csv", index=False)
+    pq.write_table(pa.Table.from_pandas(tables["judgments"]), tmp_path / "judgments.parquet")
+    tables["queries"].to_json(tmp_path / "queries.jsonl", orient="records", lines=True)
+    files = {"rankings": "rankings.csv", "judgments": "judgments.parquet", "queries": "queries.jsonl"}
+    arguments: dict[str, Any] = {name: tmp_path / file for name, file in files.items()}
+    got = assay.evaluate(
+        **arguments,
+        metrics=["ndcg@5", "recall@5"],
+        baseline="old",
+        segments=["device"],
+    )
+    pd.testing.assert_frame_equal(got.comparisons, result.comparisons, check_exact=True)
+    with pytest.raises(InputError, match=r"cannot tell the format of lists\.xlsx"):
+        assay.evaluate(tmp_path / "lists.xlsx", tables["judgments"])
+    with pytest.raises(InputError, match="no such file"):
+        assay.evaluate(tmp_path / "absent.parquet", tables["judgments"])
+
+
+def test_the_verdict_is_a_sentence_with_the_difference(result: Any, tables: dict[str, Any]) -> None:
+    row = result.comparisons.iloc[0]
+    assert result.verdict == (
+        f"new against old: significantly better, ndcg@5 {row['delta']:+.4f} "
+        f"[{row['delta_low']:+.4f}, {row['delta_high']:+.4f}], p {format_p(row['p_adjusted'])}, 60 queries."
+    )
+    alone = assay.evaluate(tables["rankings"], tables["judgments"])
+    assert alone.comparisons is None
+    assert alone.verdict == "2 systems evaluated; without a baseline nothing is compared."
+
+
+def test_the_gate_decides_where_there_is_one(tables: dict[str, Any]) -> None:
+    gate = [{"metric": "ndcg@5", "superiority": True, "min_queries": 10}]
+    got = assay.evaluate(tables["rankings"], tables["judgments"], ["ndcg@5"], "old", gate=gate)
+    assert got.verdict.startswith("The gate passes: ndcg@5 ")
+    assert [verdict["verdict"] for verdict in got.gate] == ["pass"]
+    assert set(got.comparisons["gate"]) == {"pass"}
+
+
+def test_rows_that_break_their_contract_are_counted_and_too_many_are_refused(tables: dict[str, Any]) -> None:
+    bad = pd.DataFrame({"query_id": ["q1", " ", "q2"], "doc_id": ["d1", "d1", None], "grade": [np.inf, 1.0, 1.0]})
+    judgments = pd.concat([tables["judgments"], bad], ignore_index=True)
+    got = assay.evaluate(tables["rankings"], judgments, ["ndcg@5"], "old")
+    assert got.rejected == {
+        "judgments": {"doc_id: empty": 1, "grade: not a finite number": 1, "query_id: empty": 1},
+    }
+    assert got.verdict.endswith("3 rows could not be used.")
+    with pytest.raises(DataQualityError, match=r"3 of 483 rows of judgments cannot be used, more than max_rejected"):
+        assay.evaluate(tables["rankings"], judgments, ["ndcg@5"], "old", max_rejected=0.001)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "message"),
+    [
+        ({"baseline": "od"}, ConfigurationError, r"the system 'od' has no rankings"),
+        ({"metrics": ["ndgc@5"]}, ConfigurationError, r"ndgc"),
+        ({"segment": ["device"]}, ConfigurationError, r"unknown key in assay.evaluate at segment: did you mean"),
+        ({"segments": ["traffic_band"]}, ConfigurationError, r"traffic_band cannot be computed in memory"),
+        ({"warehouse": "w"}, ConfigurationError, r"publish with `.publish"),
+        ({"columns": {"rankings": {"doc_id": "pid"}}}, InputError, r"rankings has no column 'pid'"),
+    ],
+)
+def test_wrong_arguments_are_explained(
+    change: dict[str, Any], kind: type[Exception], message: str, tables: dict[str, Any]
+) -> None:
+    arguments = {"rankings": tables["rankings"], "judgments": tables["judgments"], "baseline": "old"} | change
+    with pytest.raises(kind, match=message):
+        assay.evaluate(**arguments)
+
+
+def test_lists_that_share_no_query_with_the_judgments_are_refused(tables: dict[str, Any]) -> None:
+    other = tables["rankings"].assign(query_id=lambda t: t["query_id"].str.upper())
+    with pytest.raises(DataQualityError, match=r"no query that 'new', 'old' ranked has labels, 'Q0' for one; 'q0' has"):
+        assay.evaluate(other, tables["judgments"])
+
+
+def test_ties_are_refused_where_the_conventions_say_so(tables: dict[str, Any]) -> None:
+    tied = tables["rankings"].assign(score=1.0)
+    with pytest.raises(DataQualityError, match=r"120 lists have tied documents, first system 'new', query 'q0'"):
+        assay.evaluate(tied, tables["judgments"], conventions={"ties": "error"})
+
+
+def test_clusters_widen_the_interval(tables: dict[str, Any]) -> None:
+    queries = tables["queries"].assign(intent=lambda t: (t.index // 2).astype(str))
+    both: dict[str, Any] = tables | {"queries": queries}
+    got = assay.evaluate(**both, metrics=["ndcg@5"], baseline="old", statistics={"cluster": "intent"})
+    assert got.comparisons["degrees"].tolist() == [29.0]
+
+
+def test_the_report_and_a_published_run(tmp_path: Path, result: Any) -> None:
+    page = result.report(tmp_path / "report.html")
+    assert page.read_text(encoding="utf-8").count("ndcg@5") > 3
+    warehouse = tmp_path / "warehouse"
+    run = result.publish(warehouse)
+    assert result.publish(warehouse) == run  # the same work is not published twice
+    storage = Storage(str(warehouse))
+    manifest = find_run(storage, run)
+    assert json.loads(manifest.model_dump_json())["inputs"]["judgments"]["kept"] == QUERIES * DOCS
+    read = pa.Table.from_batches(RunTables(storage, manifest).batches("comparisons")).to_pandas()
+    pd.testing.assert_frame_equal(read, result.comparisons, check_exact=True)
+
+
+def test_a_notebook_shows_the_verdict_and_escapes_names(tables: dict[str, Any]) -> None:
+    hostile = tables["rankings"].replace({"system": {"new": "<script>alert(1)</script>"}})
+    html = assay.evaluate(hostile, tables["judgments"], baseline="old")._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    assert "<table>" in html
+
+
+def test_no_jvm_is_started() -> None:
+    script = """
+import assay, pyarrow as pa
+rankings = pa.table({"system": ["a", "b"], "query_id": ["q", "q"], "doc_id": ["x", "y"], "rank": [1, 1]})
+judgments = pa.table({"query_id": ["q"], "doc_id": ["x"], "grade": [1]})
+result = assay.evaluate(rankings, judgments, ["mrr"], baseline="a")
+from pyspark import SparkContext
+print(result.summary["mrr"].to_pylist(), SparkContext._gateway)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[1.0, 0.0] None\n"

@@ -1,0 +1,136 @@
+"""Configurations that are broken or hostile end with exit code 2, at once, and never with a stack trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.config.load import load_config
+from pipelines.config.model import Config
+from schemas.errors import ConfigurationError
+
+INPUTS = "inputs:\n  rankings: {path: r}\n  judgments: {path: j}\n"
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+def refuse(folder: Path, text: str, *overrides: str) -> str:
+    path = folder / "c.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigurationError) as caught:
+        load_config(path, overrides)
+    assert len(str(caught.value)) < 2000
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (BOMB, "more than 10,000 values, with aliases written out"),
+        (f"{BOMB}quality: {{a: *i}}", "more than 10,000 values"),
+        (INPUTS + "trained: &a {x: *a}", "an alias refers to what it is part of"),
+        (INPUTS + "metrics: &a [*a]", "an alias refers to what it is part of"),
+        ("inputs: " + "[" * 5000, "nested too deeply"),
+        ("inputs: " + "{a: " * 5000, "nested too deeply"),
+        ("extends: 5", "cannot extend 5"),
+        ("extends: {a: b}", "write the path of a file, or a list of them"),
+        ("extends: [base.yaml, 5]", "cannot extend"),
+        ("extends:", "cannot extend None"),
+        ('extends: ""', "cannot extend ['']"),
+        ('extends: "a\\0b"', "cannot extend"),
+        ("a: 2026-13-45", "month must be in 1..12"),
+        ("a: " + "9" * 5000, "digits"),
+        ("a: !!python/object/apply:os.system [ls]", "could not determine a constructor"),
+        ("? [a]\n: b", "unhashable"),
+        (INPUTS + "1: 2", "a key is a text; write it in quotes"),
+        (INPUTS + f"warehouse: [{'x' * 100_000}]", "wrong value ['xxx"),
+        (INPUTS + "# " + "x" * (1 << 20), "larger than 1 MB"),
+    ],
+    ids=lambda text: text[:30],
+)
+def test_a_hostile_file_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    assert reason in refuse(tmp_path, text)
+
+
+def test_files_that_extend_each_other_twice_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "0.yaml").write_text(INPUTS)
+    for number in range(1, 40):  # 2^39 files to read
+        (tmp_path / f"{number}.yaml").write_text(f"extends: [{number - 1}.yaml, {number - 1}.yaml]\n")
+    assert "extends more than 100 files" in refuse(tmp_path, "extends: 39.yaml")
+
+
+def test_an_endless_file_is_refused(tmp_path: Path) -> None:
+    assert "larger than 1 MB" in refuse(tmp_path, "extends: /dev/zero")
+
+
+@pytest.mark.parametrize("override", [f"metrics={BOMB}", "metrics=&a [*a]", "a" + ".a" * 5000 + "=1", "metrics=[" * 2])
+def test_a_hostile_override_is_refused(tmp_path: Path, override: str) -> None:
+    message = refuse(tmp_path, INPUTS, override)
+    assert "--set" in message or "nested too deeply" in message
+
+
+@pytest.mark.parametrize("key", ["warehouse", "inputs.rankings.path", "inputs.rankings.table"])
+@pytest.mark.parametrize("value", ["", "   "])
+def test_an_empty_place_is_refused(tmp_path: Path, key: str, value: str) -> None:
+    inputs = INPUTS if "table" not in key else INPUTS.replace("path: r", "table: t")
+    message = refuse(tmp_path, inputs, f"{key}='{value}'")
+    assert "the place is empty" in message
+    assert key in message
+
+
+@pytest.mark.parametrize(
+    "text", ["trained: {x: {a: 1}}", "quality: {volume: {a: 1}}", "gate: [{a: 1}]", "labels: {grade: {a: {b: 1}}}"]
+)
+def test_an_unknown_key_is_refused_wherever_it_is(tmp_path: Path, text: str) -> None:
+    assert "unknown key" in refuse(tmp_path, INPUTS + text)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "reflect('java.lang.System', 'exit', 1) = 1",
+        "a = 1 or JAVA_METHOD ('x', 'y') is null",
+        "`try_reflect`('x', 'y') = 1",
+        "system.builtin.reflect/**/('x', 'y') = 1",
+        "identifier('re' || 'flect')('x', 'y') = 1",
+        " ",
+    ],
+)
+def test_a_condition_that_runs_code_is_refused(tmp_path: Path, where: str) -> None:
+    text = yaml.safe_dump({"inputs": {"rankings": {"path": "r", "where": where}, "judgments": {"path": "j"}}})
+    assert "at inputs.rankings.where" in refuse(tmp_path, text)
+
+
+def test_a_condition_may_mention_such_words_as_text(tmp_path: Path) -> None:
+    where = "title = 'it''s java_method(1)' and note = \"reflect\" and dt = '{date}'"
+    rankings = {"path": "r", "where": where}
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump({"inputs": {"rankings": rankings, "judgments": {"path": "j"}}}))
+    source = load_config(tmp_path / "c.yaml").config.inputs.rankings
+    assert source is not None
+    assert source.where == where
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.dates()
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5) | st.integers(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.sampled_from(list(Config.model_fields)), VALUES)
+def test_any_value_of_a_key_is_used_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, key: str, value: object
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.yaml"
+    content = {"inputs": {"rankings": {"path": "r"}, "judgments": {"path": "j"}}} | {key: value}
+    path.write_text(yaml.safe_dump(content, allow_unicode=True), encoding="utf-8")
+    try:
+        load_config(path)
+    except ConfigurationError as error:
+        assert error.exit_code == 2

@@ -1,0 +1,97 @@
+"""Tables in memory against their contracts: casts, reasons and counts as on Spark."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from pipelines.inputs.in_memory import conform_arrow
+from schemas.errors import InputError
+from schemas.inputs import JUDGMENTS, QUERIES, RANKINGS
+from udfs.tables import TableReader
+
+# Each row with the reason to reject it.
+AWKWARD = [
+    ({"system": "a", "query_id": "q", "doc_id": "d", "rank": "1"}, None),
+    ({"system": "a", "query_id": "q", "doc_id": "d", "rank": " 2 "}, None),
+    ({"system": "a", "query_id": "q", "doc_id": "d", "rank": "3.0"}, None),
+    ({"system": "a", "query_id": "q", "doc_id": "d", "rank": "3.5"}, "rank: not an int"),
+    ({"system": "a", "query_id": "q", "doc_id": "d", "rank": "4294967296"}, "rank: not an int"),
+    ({"system": "a", "query_id": "q", "doc_id": "d", "rank": "-1"}, "rank: below 0"),
+    ({"system": "a", "query_id": "q", "doc_id": "d", "score": "1e3"}, None),
+    ({"system": "a", "query_id": "q", "doc_id": "d", "score": "one"}, "score: not a double"),
+    ({"system": "a", "query_id": "q", "doc_id": "d", "score": "NaN"}, "score: not a finite number"),
+    ({"system": "a", "query_id": "q", "doc_id": "d", "score": "Infinity"}, "score: not a finite number"),
+    ({"system": "a", "query_id": "q", "doc_id": "d"}, "rank and score: empty"),
+    ({"system": "  ", "query_id": "", "doc_id": "d", "rank": "1"}, "system: empty"),
+    ({"system": "a", "query_id": None, "doc_id": "d", "rank": "x"}, "query_id: empty"),
+    ({"system": "a", "query_id": "q", "doc_id": "é" * 5001, "rank": "1"}, "doc_id: longer than 10,000 bytes"),
+]
+
+
+def build_awkward_rankings() -> pa.Table:
+    schema = pa.schema([(name, pa.string()) for name in RANKINGS.names])
+    return pa.Table.from_pylist([row for row, _ in AWKWARD], schema)
+
+
+def count_reasons() -> dict[str, int]:
+    reasons = [reason for _, reason in AWKWARD if reason is not None]
+    return {reason: reasons.count(reason) for reason in sorted(set(reasons))}
+
+
+def test_every_row_is_kept_or_rejected_for_its_first_reason() -> None:
+    got = conform_arrow(TableReader(build_awkward_rankings(), "rankings"), RANKINGS)
+    assert dict(got.count.rejected) == count_reasons()
+    assert (got.count.read, got.count.kept) == (14, 4)
+    assert got.rows["rank"].to_pylist() == [1, 2, 3, None]
+    assert got.rows["score"].to_pylist() == [None, None, None, 1000.0]
+
+
+@pytest.mark.parametrize(
+    ("ids", "texts"),
+    [
+        (pa.array([7, 8], pa.int16()), ["7", "8"]),
+        (pa.array([7.0, 8.5]), ["7.0", "8.5"]),
+        (pa.array(["7", "8"]).dictionary_encode(), ["7", "8"]),
+        (pa.array(["7", "8"], pa.string_view()), ["7", "8"]),
+        (pa.array([Decimal("7.10"), Decimal("8.00")]), ["7.10", "8.00"]),
+    ],
+)
+def test_ids_of_any_type_become_text(ids: pa.Array, texts: list[str]) -> None:
+    raw = pa.table({"query_id": ids, "doc_id": ids, "grade": [1, 2]})
+    rows = conform_arrow(TableReader(raw, "judgments"), JUDGMENTS).rows
+    assert rows["query_id"].to_pylist() == rows["doc_id"].to_pylist() == texts
+    assert rows["grade"].to_pylist() == [1.0, 2.0]
+
+
+def test_numbers_with_gaps_of_pandas_and_booleans_are_numbers() -> None:
+    raw = pd.DataFrame({"query_id": ["a", "b"], "doc_id": ["x", "y"], "grade": [True, False], "chance": [np.nan, 0.5]})
+    rows = conform_arrow(TableReader(raw, "judgments"), JUDGMENTS).rows
+    assert rows["grade"].to_pylist() == [1.0, 0.0]
+    assert rows["chance"].to_pylist() == [None, 0.5]
+
+
+def test_arrays_of_documents_are_exploded_with_their_rank() -> None:
+    raw = pl.DataFrame({"system": ["a", "a", "b"], "query_id": ["q", "r", "q"], "ranked_items": [["x", "y"], [], None]})
+    got = conform_arrow(TableReader(raw, "rankings"), RANKINGS)
+    assert got.rows.to_pylist() == [
+        {"system": "a", "query_id": "q", "doc_id": "x", "rank": 1},
+        {"system": "a", "query_id": "q", "doc_id": "y", "rank": 2},
+    ]
+    assert dict(got.count.rejected) == {"doc_id: empty": 1}
+    scored = pa.table({"system": ["a"], "query_id": ["q"], "ranked_items": [[{"id": "x", "score": 0.5}]]})
+    rows = conform_arrow(TableReader(scored, "rankings"), RANKINGS).rows
+    assert rows.select(["doc_id", "rank", "score"]).to_pylist() == [{"doc_id": "x", "rank": 1, "score": 0.5}]
+
+
+def test_missing_and_renamed_columns_are_reported_as_on_spark() -> None:
+    raw = pa.table({"query": ["a"], "w": [2]})
+    with pytest.raises(InputError, match=r"queries lacks query_id: found query, w\. Rename with inputs\.queries"):
+        conform_arrow(TableReader(raw, "queries"), QUERIES)
+    rows = conform_arrow(TableReader(raw, "queries"), QUERIES, {"query_id": "query", "weight": "w"}).rows
+    assert rows.select(["query_id", "weight"]).to_pylist() == [{"query_id": "a", "weight": 2.0}]

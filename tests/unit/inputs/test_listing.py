@@ -1,0 +1,86 @@
+"""Files are listed without Spark where a path leads to a local disk."""
+
+import datetime as dt
+import os
+from pathlib import Path
+
+import pytest
+
+from pipelines.inputs.listing import HADOOP_VARIABLES, FileListing, list_locally
+from pipelines.inputs.settings import InputSource
+from schemas.errors import InputError
+
+DAY = dt.date(2026, 11, 1)
+
+
+@pytest.fixture(autouse=True)
+def _no_hadoop(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in HADOOP_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def list_files(path: Path | str, **settings: int) -> FileListing:
+    listing = list_locally("judgments", InputSource(path=str(path), **settings), DAY)
+    assert listing is not None
+    return listing
+
+
+def write(path: Path, size: int = 1) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x" * size)
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    return path
+
+
+def test_data_files_are_counted_and_what_spark_ignores_is_not(tmp_path: Path) -> None:
+    for name in ("a.csv", "sub/b.csv", "_k=1/c.csv", "_metadata"):
+        write(tmp_path / "d" / name, 10)
+    for name in ("_SUCCESS", ".a.csv.crc", "_temporary/0/e.csv", ".hidden/f.csv", "g.csv._COPYING_"):
+        write(tmp_path / "d" / name, 10)
+    listing = list_files(tmp_path / "d")
+    assert (listing.files, listing.bytes) == (4, 40)
+
+
+def test_the_digest_depends_on_name_size_and_time_and_not_on_how_the_path_is_written(tmp_path: Path) -> None:
+    path = write(tmp_path / "j.csv")
+    first = list_files(path).digest
+    assert list_files(f"file://{path}").digest == list_files(f"{tmp_path}/./x/..//j.csv").digest == first
+    os.utime(path, ns=(0, 1_700_000_000_001_000_000))
+    later = list_files(path).digest
+    write(path, 2)
+    larger = list_files(path).digest
+    renamed = list_files(path.rename(tmp_path / "k.csv")).digest
+    assert len({first, later, larger, renamed}) == 4
+
+
+def test_a_window_lists_the_days_that_exist(tmp_path: Path) -> None:
+    for day in ("2026-10-30", "2026-11-01"):
+        write(tmp_path / f"dt={day}" / "j.csv", 5)
+    listing = list_files(f"{tmp_path}/dt={{date}}", days=3)
+    assert listing.places == (f"{tmp_path}/dt=2026-10-30", f"{tmp_path}/dt=2026-11-01")
+    assert (listing.missing_days, listing.files, listing.bytes) == (("2026-10-31",), 2, 10)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [("nowhere", "judgments does not exist"), ("dt={date}", "judgments has no data for 2026-11-01")],
+)
+def test_a_path_without_files_is_an_error_that_names_it(tmp_path: Path, path: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        list_files(tmp_path / path)
+    assert str(tmp_path) in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["s3a://bucket/j", "hdfs://cluster/j", "/data/*.csv", "/data/{a,b}.csv"])
+def test_other_file_systems_and_patterns_are_left_to_spark(path: str) -> None:
+    assert list_locally("judgments", InputSource(path=path), DAY) is None
+
+
+@pytest.mark.parametrize("name", HADOOP_VARIABLES)
+def test_a_path_without_a_scheme_is_left_to_spark_where_hadoop_is_configured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    path = write(tmp_path / "j.csv")
+    monkeypatch.setenv(name, "/etc/hadoop")
+    assert list_locally("judgments", InputSource(path=str(path)), DAY) is None
+    assert list_files(f"file:{path}").files == 1

@@ -1,0 +1,82 @@
+"""The options for Java: our garbage collector or the user's, what suits little data, and an archive of classes."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from jobs.support.java import build_archive_options, forward_lines, write_archive
+from jobs.support.session import (
+    COLLECTOR,
+    JAVA_VARIABLES,
+    SMALL_BYTES,
+    SMALL_COLLECTOR,
+    SMALL_JAVA,
+    TINY_BYTES,
+    build_java_options,
+    build_local_settings,
+)
+from schemas.errors import AssayError
+
+
+@pytest.fixture(autouse=True)
+def _unset_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in JAVA_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("settings", [{}, {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Duse=GC"}])
+def test_java_gets_the_parallel_collector_by_default(settings: dict[str, str]) -> None:
+    assert COLLECTOR in build_java_options(settings).split()
+
+
+def test_a_collector_in_the_configuration_takes_precedence() -> None:
+    options = build_java_options({"spark.driver.extraJavaOptions": "-Xss4m -XX:+UseG1GC"})
+    assert COLLECTOR not in options
+    assert "-XX:MaxInlineLevel=25" in options
+
+
+@pytest.mark.parametrize("name", JAVA_VARIABLES)
+def test_a_collector_in_the_environment_takes_precedence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "-XX:+UseZGC")
+    assert COLLECTOR not in build_java_options({})
+
+
+@pytest.mark.parametrize(
+    ("size", "partitions", "collector", "one_tier"),
+    [
+        (0, "1", SMALL_COLLECTOR, True),
+        (TINY_BYTES, "16", SMALL_COLLECTOR, True),
+        (SMALL_BYTES, "16", COLLECTOR, False),
+        (None, "16", COLLECTOR, False),
+    ],
+)
+def test_little_data_gets_one_task_and_one_compiler_tier(
+    size: int | None, partitions: str, collector: str, one_tier: bool
+) -> None:
+    settings = build_local_settings({}, size)
+    java = settings["spark.driver.defaultJavaOptions"].split()
+    assert settings["spark.sql.shuffle.partitions"] == partitions
+    assert [option for option in java if option.endswith("GC")] == [collector]
+    assert (SMALL_JAVA in java) == one_tier
+
+
+def test_the_archive_of_classes_is_used_where_there_is_one(tmp_path: Path) -> None:
+    archive = tmp_path / "spark.jsa"
+    assert build_archive_options(archive) == ()
+    archive.touch()
+    assert build_archive_options(archive)[:2] == (f"-XX:SharedArchiveFile={archive}", "-Xshare:auto")
+
+
+def test_what_java_prints_at_every_start_is_dropped_and_the_rest_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    noise = b"WARNING: Using incubator modules: jdk.incubator.vector\nPicked up JAVA_TOOL_OPTIONS: -Xss4m\n"
+    forward_lines(io.BytesIO(noise + b"out of \xff memory\n"))
+    assert capsys.readouterr().err == "out of \ufffd memory\n"
+
+
+def test_without_java_no_archive_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", "")
+    with pytest.raises(AssayError, match="Spark needs Java 17"):
+        write_archive(tmp_path / "share" / "spark.jsa")
+    assert list((tmp_path / "share").iterdir()) == []

@@ -1,0 +1,85 @@
+"""What an error of Spark is about, from the texts that Spark reports."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from schemas.errors import AssayError, DataQualityError, InputError, PublishError
+from schemas.spark_errors import find_cause, raise_cause, raise_input_errors
+
+WORKER = """
+  An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "/opt/project/udfs/spark/score.py", line 88, in run
+    yield _score_rows(pa.Table.from_batches(filled), specs, request)
+  File "/opt/project/udfs/metrics/rbo.py", line 47, in rbo
+    seen = harmonic[depth - 1]
+           ~~~~~~~~^^^^^^^^^^^
+{raised}
+"""
+FULL = """An error occurred while calling o158.parquet.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 5.0 failed 1 times, most recent \
+failure: Lost task 1.0 in stage 5.0 (TID 11) (192.0.2.2 executor driver): java.io.IOException: No space left on device
+	at java.base/java.io.FileOutputStream.writeBytes(Native Method)
+	at {writer}.write(Writer.java:59)
+Caused by: java.io.IOException: No space left on device
+"""
+
+
+def test_an_exception_in_a_worker_is_reported_with_its_place() -> None:
+    error = find_cause(Exception(WORKER.format(raised="IndexError: index 17 is out of bounds for axis 0 with size 17")))
+    assert type(error) is AssayError
+    assert error.what == "IndexError: index 17 is out of bounds for axis 0 with size 17"
+    assert error.where == "udfs/metrics/rbo.py, line 47, in rbo"
+    assert error.exit_code == 1
+
+
+def test_an_error_of_ours_in_a_worker_keeps_its_kind() -> None:
+    raised = "schemas.errors.DataQualityError: the largest grade is 75: use gain=linear"
+    with pytest.raises(DataQualityError, match=r"^the largest grade is 75: use gain=linear$"):
+        raise_cause(Exception(WORKER.format(raised=raised)))
+    with pytest.raises(DataQualityError), raise_input_errors("while evaluating"):
+        raise RuntimeError(WORKER.format(raised=raised))
+
+
+@pytest.mark.parametrize("raised", ["KeyError: 'a: b\nc'", "MemoryError", "StopIteration: ", "ExceptionGroup: x (2)"])
+def test_any_exception_has_a_name(raised: str) -> None:
+    error = find_cause(Exception(WORKER.format(raised=raised)))
+    assert error is not None
+    assert error.what.startswith(raised.split(":")[0])
+
+
+def test_a_killed_worker_is_named() -> None:
+    error = find_cause(Exception("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"))
+    assert error is not None
+    assert "for lack of memory" in str(error)
+
+
+@pytest.mark.parametrize(
+    "writer", ["org.apache.spark.storage.TimeTrackingOutputStream", "org.apache.spark.shuffle.sort.ShuffleWriter"]
+)
+def test_a_full_local_disk_names_the_folder(monkeypatch: pytest.MonkeyPatch, writer: str) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", "/small/disk")
+    with pytest.raises(PublishError, match=r"^the disk of Spark's local files is full \(/small/disk\): free space"):
+        raise_cause(Exception(FULL.format(writer=writer)))
+
+
+def test_a_full_disk_is_named_by_the_file_that_could_not_be_written() -> None:
+    error = find_cause(OSError(errno.ENOSPC, "No space left on device", "/tmp/assay-1/assay.zip"))
+    assert isinstance(error, PublishError)
+    assert str(error).startswith("a disk is full (/tmp/assay-1/assay.zip): free space there")
+
+
+def test_a_full_warehouse_is_left_to_the_writer() -> None:
+    error = Exception(FULL.format(writer="org.apache.hadoop.fs.RawLocalFileSystem$LocalFSFileOutputStream"))
+    assert find_cause(error) is None
+    raise_cause(error)
+
+
+def test_errors_that_stand_for_themselves_are_raised_again() -> None:
+    for error in (InputError("x"), Exception("[PATH_NOT_FOUND] Path does not exist: file:/x. SQLSTATE: 42K03")):
+        with pytest.raises(type(error)) as caught:
+            raise_cause(error)
+        assert caught.value is error

@@ -1,0 +1,193 @@
+"""What killed processes leave: found by its owner, and removed by the next run or by vacuum, never earlier."""
+
+import datetime as dt
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from pipelines.warehouse.attempt import Attempt
+from pipelines.warehouse.leftovers import list_attempts, remove_leftovers
+from pipelines.warehouse.owner import find_state, name_process, open_temporary_folder
+from pipelines.warehouse.runs import TableRecord, list_committed, manifest_path
+from pipelines.warehouse.storage import Storage
+from pipelines.warehouse.vacuum import find_removable, remove_runs
+
+FACTS = {
+    "seconds": {}, "config": {}, "config_hash": "c", "code": "v", "spark": "4", "inputs": {}, "systems": ["s"],
+    "conventions": {},
+}  # fmt: skip
+
+# A process that has everything open that a run can have open, and waits to be killed.
+VICTIM = """
+import datetime as dt, sys, time
+from pathlib import Path
+from pipelines.warehouse.attempt import Attempt
+from pipelines.warehouse.owner import name_process, open_temporary_folder
+from pipelines.warehouse.runs import TableRecord
+from pipelines.warehouse.storage import Storage
+
+storage = Storage(sys.argv[1])
+with open_temporary_folder() as folder, Attempt(storage, dt.date(2026, 11, 1), "dead") as attempt:
+    storage.put(f"_attempts/{attempt.run}/tables/query_metrics/_temporary/0/part-0.parquet", "")
+    storage.put(f"_attempts/{attempt.run}/checkpoints/0/part-0.parquet", "PAR1")
+    storage.put(f"query_metrics/dt=2026-11-01/run={attempt.run}/part-0.parquet", "moved, but not committed")
+    storage.put(f"data_docs/dt=2026-11-01/run={attempt.run}/index.html", "<p>")
+    Path(sys.argv[1], "runs").mkdir()
+    Path(sys.argv[1], f"runs/x.json.0.{name_process()}.part").write_text("{")
+    print(attempt.run, name_process(), folder, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def victim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[subprocess.Popen[str], str, str, Path]:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-c", VICTIM, str(tmp_path / "w")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path / "tmp")},
+    )
+    assert process.stdout is not None
+    run, token, folder = process.stdout.readline().split()
+    return process, run, token, Path(folder)
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+
+def list_files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_nothing_of_a_running_process_is_removed(
+    victim: tuple[subprocess.Popen[str], str, str, Path], tmp_path: Path
+) -> None:
+    process, run, token, folder = victim
+    try:
+        storage, before = Storage(str(tmp_path / "w")), list_files(tmp_path)
+        assert find_state(token) == "running"
+        assert list(list_attempts(storage)) == [(run, "2026-11-01", "running")]
+        assert remove_leftovers(storage) == []
+        assert find_removable(storage, keep=1, hours=24).orphans == ()
+        assert [name for name in find_removable(storage, keep=1, hours=0).orphans if not name.endswith(".part")] == []
+        with open_temporary_folder():
+            assert folder.exists()
+        assert list_files(tmp_path) == before
+    finally:
+        kill(process)
+
+
+def test_vacuum_removes_at_once_what_a_killed_process_left(
+    victim: tuple[subprocess.Popen[str], str, str, Path], tmp_path: Path
+) -> None:
+    process, run, token, _ = victim
+    kill(process)
+    storage = Storage(str(tmp_path / "w"))
+    assert find_state(token) == "ended"
+    removable = find_removable(storage, keep=1, hours=24)
+    assert set(removable.orphans) == {
+        f"query_metrics/dt=2026-11-01/run={run}",
+        f"data_docs/dt=2026-11-01/run={run}",
+        f"_attempts/{run}",
+        f"runs/x.json.0.{token}.part",
+    }
+    remove_runs(storage, removable)
+    assert list_files(tmp_path / "w") == []
+
+
+def test_the_next_run_removes_at_once_what_a_killed_process_left(
+    victim: tuple[subprocess.Popen[str], str, str, Path], tmp_path: Path
+) -> None:
+    process, run, _, folder = victim
+    kill(process)
+    storage = Storage(str(tmp_path / "w"))
+    with Attempt(storage, dt.date(2026, 11, 2), "next"):
+        assert not [name for name in list_files(tmp_path / "w") if run in name]
+    assert folder.exists()
+    with open_temporary_folder() as ours:
+        assert list((tmp_path / "tmp").iterdir()) == [ours]
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_run_that_committed_before_it_was_killed_stays(
+    victim: tuple[subprocess.Popen[str], str, str, Path], tmp_path: Path
+) -> None:
+    process, run, _, _ = victim
+    storage = Storage(str(tmp_path / "w"))
+    storage.put(manifest_path("2026-11-01", run), "{}")  # even where it cannot be read
+    kill(process)
+    assert remove_leftovers(storage) == [run]
+    assert storage.exists(f"query_metrics/dt=2026-11-01/run={run}/part-0.parquet")
+    assert find_removable(storage, keep=1, hours=0).orphans == (
+        next(name for name in storage.list("runs", suffix=".part")),
+    )
+
+
+def test_the_attempt_of_another_machine_is_kept_for_some_hours(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    owner = {"process": "0123abcd-1-89abcdef", "date": "2026-11-01"}
+    storage.put("_attempts/far-1/owner.json", json.dumps(owner))
+    storage.put("labels/dt=2026-11-01/run=far-1/part-0.parquet", "")
+    assert list(list_attempts(storage)) == [("far-1", "2026-11-01", "unknown")]
+    assert remove_leftovers(storage) == []
+    assert find_removable(storage, keep=1, hours=24).orphans == ()
+    assert set(find_removable(storage, keep=1, hours=0).orphans) == {
+        "_attempts/far-1", "labels/dt=2026-11-01/run=far-1"
+    }  # fmt: skip
+
+
+def test_a_process_is_known_by_more_than_its_number() -> None:
+    machine, pid, start = name_process().split("-")
+    assert find_state(name_process()) == "running"
+    assert find_state(f"{machine}-{pid}-{'0' * len(start)}") == "ended"  # the number was given to another process
+    assert find_state(f"{'0' * len(machine)}-{pid}-{start}") == "unknown"
+    assert [find_state(token) for token in ("", "-", "a-b-c", f"{machine}--{start}")] == ["unknown"] * 4
+
+
+def stage(attempt: Attempt, name: str) -> None:
+    """Write a table as Spark does, without Spark."""
+    attempt.tables[name] = TableRecord(path=f"{name}/dt={attempt.dt}/run={attempt.run}", rows=1)
+    attempt.storage.put(f"_attempts/{attempt.run}/tables/{name}/part-0.parquet", name)
+
+
+def test_tables_appear_in_their_place_only_with_the_commit(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    with Attempt(storage, dt.date(2026, 11, 1), "k") as attempt:
+        stage(attempt, "labels")
+        assert not (tmp_path / "labels").exists()
+        attempt.commit(**FACTS)
+    (manifest,) = list_committed(storage)
+    assert list_files(tmp_path) == [
+        f"labels/dt=2026-11-01/run={manifest.run}/part-0.parquet",
+        f"runs/2026-11-01/{manifest.run}.json",
+    ]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, ValueError])
+def test_an_attempt_that_fails_leaves_nothing(tmp_path: Path, error: type[BaseException]) -> None:
+    storage = Storage(str(tmp_path))
+    with pytest.raises(error), Attempt(storage, dt.date(2026, 11, 1), "k") as attempt:
+        stage(attempt, "labels")
+        storage.put(f"data_docs/dt=2026-11-01/run={attempt.run}/index.html", "")
+        raise error
+    assert list_files(tmp_path) == []
+
+
+def test_an_interrupt_just_after_the_commit_does_not_undo_it(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    with pytest.raises(KeyboardInterrupt), Attempt(storage, dt.date(2026, 11, 1), "k") as attempt:
+        stage(attempt, "labels")
+        attempt.commit(**FACTS)
+        raise KeyboardInterrupt
+    (manifest,) = list_committed(storage)
+    assert storage.get(f"{manifest.tables['labels'].path}/part-0.parquet") == "labels"

@@ -1,0 +1,51 @@
+"""The DuckDB views show whole runs only, whatever else is in the warehouse."""
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from pipelines.warehouse.views import render_duckdb_views
+from schemas.errors import InputError
+from tests.helpers.published_runs import QUERIES, publish
+from tests.unit.warehouse.test_damaged import BAD, GOOD, KINDS, damage, publish_two
+
+
+def count_by_run(views: str) -> list[tuple[str, int]]:
+    with duckdb.connect() as connection:
+        connection.execute(views)
+        return connection.execute("SELECT run, count(*) FROM query_metrics GROUP BY run").fetchall()
+
+
+ROWS = 2 * len(QUERIES)
+
+
+def test_unfinished_files_of_a_running_or_killed_run_are_not_read(tmp_path: Path) -> None:
+    storage, _ = publish(tmp_path, run=GOOD)
+    views = render_duckdb_views(storage)
+    unfinished = "_temporary/0/_temporary/attempt_1/part-0.parquet"
+    for folder in (f"query_metrics/dt=2026-11-01/run={BAD}", f"_attempts/{BAD}/tables/query_metrics"):
+        storage.put(f"{folder}/{unfinished}", "")
+    storage.put(f"runs/2026-11-01/{BAD}.json.0.part", "{")
+    assert count_by_run(views) == [(GOOD, ROWS)]
+
+
+@pytest.mark.parametrize("how", KINDS[:-1])
+def test_a_damaged_manifest_hides_its_run_only(tmp_path: Path, how: str) -> None:
+    storage, file = publish_two(tmp_path)
+    views = render_duckdb_views(storage)
+    assert count_by_run(views) == [(BAD, ROWS)]
+    damage(file, how)
+    assert count_by_run(views) == [(GOOD, ROWS)]
+
+
+@pytest.mark.parametrize("name", ["a b", "it's", "[ab]", "x*y?", 'say "hi"', "{a,b}", "100%"])
+def test_a_warehouse_can_have_any_name(tmp_path: Path, name: str) -> None:
+    storage, _ = publish(tmp_path / name, run=GOOD)
+    assert count_by_run(render_duckdb_views(storage)) == [(GOOD, ROWS)]
+
+
+def test_a_backslash_that_duckdb_cannot_read_is_refused(tmp_path: Path) -> None:
+    storage, _ = publish(tmp_path / "back\\slash", run=GOOD)
+    with pytest.raises(InputError, match="a backslash in its name"):
+        render_duckdb_views(storage)
