@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 DEMO := build/demo
 PORT ?= 5000
 
-.PHONY: help setup lock demo ui test unit fuzz lint types bench docs clean java
+.PHONY: help setup lock demo ui test unit fuzz faults lint types audit bench docs clean java
 
 help:  ## print this list
 	@grep -E '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk -F':.*?## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -22,36 +22,41 @@ $(READY): conf/constraints.txt pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@awk '/^uv==/ {on=1} on; on && !/\\$$/ {exit}' conf/constraints.txt > $(VENV)/uv.txt
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
-	@$(BIN)/uv pip sync -q --python $(BIN)/python --require-hashes conf/constraints.txt
+	@$(BIN)/uv pip sync -q --compile-bytecode --python $(BIN)/python --require-hashes conf/constraints.txt
 	@$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m jobs.support.java  # Spark starts twice as fast with an archive of its classes
 	@touch $@
 
 java:
-	@java -version >/dev/null 2>&1 || { echo "Java 17 or newer is needed and none was found. Install it, e.g.: apt-get install openjdk-17-jre-headless (Debian), brew install openjdk@17 (macOS)" >&2; exit 1; }
+	@java -version >/dev/null 2>&1 || { echo "Assay needs Java 17 or newer, and there is none. Install it, e.g.: apt-get install openjdk-17-jre-headless (Debian), brew install openjdk@17 (macOS)" >&2; exit 1; }
 
 lock: $(READY)  ## resolve pyproject.toml into conf/constraints.txt again
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --upgrade --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --no-emit-find-links --extra dev pyproject.toml -o conf/constraints.txt
 
-demo: $(READY) java  ## draw a week of search logs, evaluate four systems by them, and show how near the truth that is
+demo: $(READY) java  ## simulate a week of search logs, evaluate four systems on it, and compare with the truth
 	@$(BIN)/python -m jobs.demo $(DEMO)
 	@echo "Query it:  $(BIN)/assay tables --sql duckdb --warehouse $(DEMO)/warehouse"
-	@echo "See it:    make ui, or open the report named above"
+	@echo "View it:   make ui, or open the report named above"
 
-ui: $(READY)  ## open MLflow on the runs of the demo
-	@test -f $(DEMO)/warehouse/mlflow/mlflow.db || { echo "There is nothing to show yet: make demo" >&2; exit 1; }
-	@echo "MLflow on http://127.0.0.1:$(PORT) (Ctrl-C ends it)"
+ui: $(READY)  ## start MLflow on the runs of the demo
+	@test -f $(DEMO)/warehouse/mlflow/mlflow.db || { echo "There are no runs yet: make demo" >&2; exit 1; }
+	@echo "MLflow on http://127.0.0.1:$(PORT) (stop with Ctrl-C)"
 	@MLFLOW_DISABLE_TELEMETRY=true MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false $(BIN)/mlflow server --backend-store-uri sqlite:///$(DEMO)/warehouse/mlflow/mlflow.db \
 	  --host 127.0.0.1 --port $(PORT) --workers 1
 
-test: $(READY) java  ## run all tests
-	@$(BIN)/python -m pytest
+# Two processes take the files in the order of their folders: long commands first, short unit tests last.
+test: $(READY) java  ## run all tests in two processes, and print the slowest and the branch coverage
+	@$(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder --durations=10 --cov --cov-report=term:skip-covered
 
-unit: $(READY)  ## run the tests that need no Java: seconds
+unit: $(READY)  ## run the tests that need no Java
 	@$(BIN)/python -m pytest tests/unit
 
-fuzz: $(READY) java  ## corrupt the inputs in 500 random ways; SEED=7 draws others
-	@FUZZ_CASES=500 FUZZ_SEED=$(or $(SEED),1) $(BIN)/python -m pytest -q tests/spark/test_fuzz.py
+fuzz: $(READY) java  ## corrupt the inputs in 500 random ways; SEED=7 for others
+	@FUZZ_CASES=500 FUZZ_SEED=$(or $(SEED),1) $(BIN)/python -m pytest -q tests/spark/quality/test_fuzz.py
+
+faults: $(READY) java  ## disturb the command in 200 ways and check what must hold; SEED=7 for others, COUNT=20 for fewer
+	@$(BIN)/python -m tests.faults --count $(or $(COUNT),200) --seed $(or $(SEED),1)
 
 lint: $(READY)  ## check style and formatting
 	@$(BIN)/ruff check .
@@ -60,12 +65,15 @@ lint: $(READY)  ## check style and formatting
 types: $(READY)  ## check types
 	@$(BIN)/mypy
 
-docs: $(READY)  ## write the generated pages of docs/ again
+audit: $(READY)  ## look for known vulnerabilities of the locked packages; needs a network
+	@$(BIN)/uv tool run --quiet pip-audit@2.10.1 --strict --disable-pip --require-hashes -r conf/constraints.txt
+
+docs: $(READY)  ## regenerate the reference pages of docs/
 	@$(BIN)/python -m jobs.docs docs
 
-bench: $(READY) java  ## measure Assay against its peers, as ratios in one run
+bench: $(READY) java  ## measure Assay against other tools, as ratios in one run
 	@$(BIN)/python -m benchmarks
 
-clean:  ## remove the virtual environment and everything that was built
-	@rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean:  ## remove the virtual environment and all build output
+	@rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
