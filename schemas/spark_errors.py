@@ -115,12 +115,19 @@ def _describe_worker_error(text: str) -> AssayError:
 
 def _list_local_folders() -> list[str]:
     """The folders that Spark writes its own files to on this machine."""
+    folders = os.environ.get("SPARK_LOCAL_DIRS") or _read_local_setting() or tempfile.gettempdir()
+    return folders.split(",")
+
+
+def _read_local_setting() -> str | None:
+    """The setting of the session; None without one, or where Java has ended, as it may with a full disk."""
     from pyspark.sql import SparkSession
 
-    session = SparkSession.getActiveSession()
-    configured = None if session is None else session.conf.get("spark.local.dir", None)
-    folders = os.environ.get("SPARK_LOCAL_DIRS") or configured or tempfile.gettempdir()
-    return folders.split(",")
+    try:
+        session = SparkSession.getActiveSession()
+        return None if session is None else session.conf.get("spark.local.dir", None)
+    except Exception:
+        return None
 
 
 @contextmanager

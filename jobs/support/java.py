@@ -99,9 +99,9 @@ def write_archive(archive: Path = ARCHIVE) -> None:
         output = io.StringIO()
         with redirect_stdout(output), redirect_stderr(output):
             code = invoke(assay, ["evaluate", "--config", str(folder / "assay.yaml"), "--date", "2026-11-01"])
-        stop_java()
         if code != 0:
             raise AssayError(output.getvalue().strip()[-500:])
+        stop_java()  # which writes the archive
         written.replace(archive)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.support import java
 from jobs.support.java import build_archive_options, forward_lines, write_archive
 from jobs.support.session import (
     COLLECTOR,
@@ -75,8 +76,11 @@ def test_what_java_prints_at_every_start_is_dropped_and_the_rest_is_not(capsys: 
 
 
 def test_without_java_no_archive_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stops: list[None] = []
+    monkeypatch.setattr(java, "stop_java", lambda: stops.append(None))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", "")
     with pytest.raises(AssayError, match="Spark needs Java 17"):
         write_archive(tmp_path / "share" / "spark.jsa")
     assert list((tmp_path / "share").iterdir()) == []
+    assert stops == []  # a JVM that others use goes on

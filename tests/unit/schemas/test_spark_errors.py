@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import tempfile
 
 import pytest
 
@@ -64,6 +65,19 @@ def test_a_full_local_disk_names_the_folder(monkeypatch: pytest.MonkeyPatch, wri
     monkeypatch.setenv("SPARK_LOCAL_DIRS", "/small/disk")
     with pytest.raises(PublishError, match=r"^the disk of Spark's local files is full \(/small/disk\): free space"):
         raise_cause(Exception(FULL.format(writer=writer)))
+
+
+def test_a_full_local_disk_is_reported_also_after_java_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.sql import SparkSession
+
+    def refuse() -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
+    monkeypatch.setattr(SparkSession, "getActiveSession", refuse)
+    error = find_cause(Exception(FULL.format(writer="org.apache.spark.shuffle.sort.ShuffleWriter")))
+    assert isinstance(error, PublishError)
+    assert str(error).startswith(f"the disk of Spark's local files is full ({tempfile.gettempdir()})")
 
 
 def test_a_full_disk_is_named_by_the_file_that_could_not_be_written() -> None:
