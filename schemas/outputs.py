@@ -169,6 +169,7 @@ QUERY_CHANGES = Table(
         Column("direction", "string", "whether the metric rose or fell", choices=("gain", "loss")),
         Column("place", "int", "rank of the change, 1 for the largest"),
         QUERY_ID,
+        Column("query", "string", "the query text, where `queries` has it", nullable=True),
         Column("weight", "double", "traffic of the query"),
         Column("baseline_value", "double", "the metric for the baseline"),
         Column("candidate_value", "double", "the metric for the candidate"),
@@ -179,7 +180,9 @@ QUERY_CHANGES = Table(
             "documents whose rank changed, best grade first: doc_id (grade) from → to",
             nullable=True,
         ),
-        Column("baseline_top", "string", "the top of the baseline's list, as JSON: doc_id and grade", nullable=True),
+        Column(
+            "baseline_top", "string", "the top of the baseline's list, as JSON: doc_id, title, grade", nullable=True
+        ),
         Column("candidate_top", "string", "the top of the candidate's list, as JSON", nullable=True),
     ),
     key=("baseline", "candidate", "metric", "direction", "place"),

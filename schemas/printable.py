@@ -1,4 +1,4 @@
-"""Escape characters that could control a terminal or forge a line of a log: text from data is not trusted."""
+"""Text for people: counts with their nouns, and text from data without characters that could control a terminal."""
 
 from __future__ import annotations
 
@@ -21,6 +21,13 @@ def escape_unprintable(text: str) -> str:
 def escape_line(text: str) -> str:
     r"""Write unsafe characters, line breaks and tabs as in JSON, so that the text is one line."""
     return _BREAKS.sub(_escape, escape_unprintable(text))
+
+
+def format_count(number: int, noun: str) -> str:
+    """A number with its noun, as `1 query` or `2,000 queries`."""
+    if number != 1:
+        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun}"
 
 
 def _escape(match: re.Match[str]) -> str:

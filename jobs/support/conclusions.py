@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from jobs.support.grids import Grid, choose_columns, show_grid, total_width
 from pipelines.comparison.answers import (
     CandidateAnswer,
-    answer_comparisons,
+    find_baseline,
+    order_systems,
     read_confidence,
     sort_by_effect,
     sort_readings,
 )
+from schemas.printable import format_count
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,10 +61,10 @@ def show_means(
     from pipelines.comparison.headline import list_mean_forms, name_mean
     from udfs.registry import parse_metrics
 
-    baseline = manifest.config.get("compare", {}).get("baseline")
+    baseline = find_baseline(manifest, compared)
     values = {(row["system"], row["metric"]): row for row in means}
     columns = [(spec, form) for spec in parse_metrics(metrics) for form in list_mean_forms(spec)]
-    systems = _order_systems(manifest, compared, baseline)
+    systems = order_systems(manifest, compared)
     cells = []
     for system in systems:
         rows = [values[system, spec.key] for spec, _ in columns]
@@ -92,17 +94,12 @@ def show_means(
         )
 
 
-def _order_systems(manifest: Manifest, compared: Sequence[Mapping[str, Any]], baseline: str | None) -> list[str]:
-    """The baseline, candidates by their effect, then the other systems."""
-    answers = answer_comparisons(manifest, [row for row in compared if row["baseline"] == baseline])
-    first = [baseline, *(answer.candidate for answer in answers)]
-    return [*(s for s in first if s in manifest.systems), *(s for s in manifest.systems if s not in first)]
-
-
 def _format_mean(row: Mapping[str, Any], form: str, first: Mapping[str, Any], base: Mapping[str, Any]) -> str:
     if row[form] is None:
         return "–"
-    mark = _OTHER if row["queries"] != base["queries"] else ""
+    from pipelines.comparison.headline import counts_other_queries
+
+    mark = _OTHER if counts_other_queries(row, base) else ""
     count = f" (n={row['queries']:,})" if row["queries"] != first["queries"] else ""
     return f"{row[form]:.4f}{mark}{count}"
 
@@ -149,7 +146,7 @@ def show_readings(console: Console, readings: Sequence[Mapping[str, Any]], *, ev
         for text in shown:
             print_line(console, f"  • {text}")
     if left:
-        print_line(console, f"{left} more readings: --all prints them, and the report has them")
+        print_line(console, f"{format_count(left, 'more reading')}: --all prints all, and the report has them")
 
 
 def show_comparisons(

@@ -14,6 +14,7 @@ from pipelines.comparison.judging.correction import use_correction
 from pipelines.comparison.settings import StatisticsSettings
 from pipelines.comparison.verdicts import find_worst_outcome
 from pipelines.warehouse.runs import Manifest
+from schemas.printable import format_count
 from udfs.registry import MetricSpec, parse_metrics
 from udfs.statistics.plan import EVERYTHING, Row
 
@@ -86,6 +87,20 @@ def sort_by_effect(rows: Sequence[Row]) -> list[Row]:
     return [row for row, _ in answers]
 
 
+def find_baseline(manifest: Manifest, comparisons: Sequence[Row]) -> str | None:
+    """The system that a run compares the others with; the configured one, else that of its comparisons."""
+    configured = manifest.config.get("compare", {}).get("baseline")
+    return configured or next((str(row["baseline"]) for row in comparisons), None)
+
+
+def order_systems(manifest: Manifest, comparisons: Sequence[Row]) -> list[str]:
+    """The baseline, candidates by their effect, then the other systems."""
+    baseline = find_baseline(manifest, comparisons)
+    answers = answer_comparisons(manifest, [row for row in comparisons if row["baseline"] == baseline])
+    first = [baseline, *(answer.candidate for answer in answers)]
+    return [*(s for s in first if s in manifest.systems), *(s for s in manifest.systems if s not in first)]
+
+
 def sort_readings(readings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """What judges found, then the largest risk; readings that are none keep their order behind them."""
     places = {rule: place for place, rule in enumerate(("judged_queries", *RISKS))}
@@ -138,7 +153,8 @@ def _write_sentence(spec: MetricSpec, row: Row, outcome: str, confidence: float)
     unjudged = row.get("unjudged") or 0
     every = row["queries"] + unjudged
     if outcome == "empty":
-        reason = f"; {unjudged:,} queries have too little judged" if unjudged else ""
+        have = "has" if unjudged == 1 else "have"
+        reason = f"; {format_count(unjudged, 'query')} {have} too little judged" if unjudged else ""
         why = "no query counts for both" if not row["queries"] else "the difference is undefined"
         return f"{candidate} cannot be compared with {baseline} by {spec.name}: {why}{reason}"
     heads = {
@@ -152,7 +168,8 @@ def _write_sentence(spec: MetricSpec, row: Row, outcome: str, confidence: float)
         interval = f" ({100 * confidence:g} % CI {row['delta_low']:+.4f} to {row['delta_high']:+.4f})"
     if outcome == "unclear" and interval and not row["delta_low"] <= 0 <= row["delta_high"]:
         interval += ", not significant after adjusting for several tests,"
-    coverage = f"{every:,} queries" if not unjudged else f"{row['queries']:,} of {every:,} queries"
+    whole = format_count(every, "query")
+    coverage = whole if not unjudged else f"{row['queries']:,} of {whole}"
     traffic = row.get("kept_traffic")
     share = f", {_format_share(traffic)} of traffic" if unjudged and traffic is not None else ""
     return f"{heads[outcome]}: {spec.name} {row['delta']:+.4f}{interval} on {coverage}{share}"
@@ -186,9 +203,11 @@ def _advise(
     if outcome == "unclear":
         power = next((reading["text"] for reading in readings if reading["rule"] == "low_power"), "")
         least = row.get("detectable_delta")
-        small = "" if least is None else f": a difference below {least:.4f} is hardly seen with these queries"
+        small = "" if least is None else f": these queries would hardly show a difference below {least:.4f}"
         return f"Decide by cost{small}." if not power else f"Evaluate more before deciding: {power}"
-    loss = f"Look at the {row['losses']:,} queries that got worse in query_changes"
+    if outcome == "better" and not row["losses"]:
+        return "No query got worse: try it online."
+    loss = f"{format_count(row['losses'], 'query')} got worse: look at the largest losses in query_changes"
     return f"{loss}, then try it online." if outcome == "better" else f"Keep {row['baseline']}. {loss}."
 
 

@@ -162,6 +162,8 @@ def _publish_movers(attempt: Attempt, scored: ScoredRun, plan: Plan, config: Con
         scored.labels,
         specs=specs,
         conventions=scored.scorer.conventions,
+        queries=scored.scorer.tables.queries,
+        documents=scored.scorer.tables.documents,
     )
     return attempt.write("query_changes", changes.coalesce(1))
 

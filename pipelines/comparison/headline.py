@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from pipelines.warehouse.runs import Manifest
 from udfs.registry import MetricSpec
@@ -28,3 +29,8 @@ def list_mean_forms(spec: MetricSpec) -> tuple[str, ...]:
 def name_mean(spec: MetricSpec, form: str) -> str:
     """The heading of an average."""
     return spec.name if form == "macro" else f"{spec.name} by traffic"
+
+
+def counts_other_queries(row: Mapping[str, Any] | None, reference: Mapping[str, Any] | None) -> bool:
+    """Whether a mean is over another number of queries than the baseline's, so that the two do not compare."""
+    return row is not None and reference is not None and bool(row["queries"] != reference["queries"])

@@ -52,31 +52,50 @@ def find_movers(query_metrics: DataFrame, *, plan: Plan, keys: Sequence[str], mo
 
 
 def add_moved_documents(
-    changed: DataFrame, rankings: DataFrame, labels: DataFrame, *, specs: Sequence[MetricSpec], conventions: Conventions
+    changed: DataFrame,
+    rankings: DataFrame,
+    labels: DataFrame,
+    *,
+    specs: Sequence[MetricSpec],
+    conventions: Conventions,
+    queries: DataFrame | None = None,
+    documents: DataFrame | None = None,
 ) -> DataFrame:
-    """Add the documents that moved, at the ranks they were scored at."""
-    queries = F.broadcast(changed.select("query_id").distinct())
-    placed = place_documents(rankings.join(queries, "query_id", "left_semi"), conventions)
-    graded = labels.join(queries, "query_id", "left_semi").repartition("query_id")
+    """Add the documents that moved, at the ranks they were scored at, and the texts that the inputs have of them."""
+    moving = F.broadcast(changed.select("query_id").distinct())
+    placed = place_documents(rankings.join(moving, "query_id", "left_semi"), conventions)
+    graded = labels.join(moving, "query_id", "left_semi").repartition("query_id")
     grades = graded.groupBy("query_id", "doc_id").agg(F.max("grade").alias("grade"))
     lists = _by_system(placed, ["query_id", "doc_id"], F.col("rank"), "ranks").join(
         grades, ["query_id", "doc_id"], "left"
     )
+    lists = _add_text(lists, documents, "doc_id", "title")
     both = lists.join(F.broadcast(changed.select(*_CHANGE)), "query_id").select(
         *_CHANGE,
         "doc_id",
+        "title",
         "grade",
         F.col("ranks")[F.col("baseline")].alias("before"),
         F.col("ranks")[F.col("candidate")].alias("after"),
     )
     moved = _describe_moves(both, {spec.key: spec.k or DEPTH for spec in specs})
     tops = both.groupBy(*_CHANGE).agg(_top("before").alias("baseline_top"), _top("after").alias("candidate_top"))
-    return changed.join(moved, _CHANGE, "left").join(tops, _CHANGE, "left").select(*QUERY_CHANGES.names)
+    described = changed.join(moved, _CHANGE, "left").join(tops, _CHANGE, "left")
+    return _add_text(described, queries, "query_id", "query").select(*QUERY_CHANGES.names)
+
+
+def _add_text(rows: DataFrame, texts: DataFrame | None, key: str, column: str) -> DataFrame:
+    """Add the text of each key, null where there is none; `rows` are few and `texts` may be many."""
+    if texts is None or column not in texts.columns:
+        return rows.withColumn(column, F.lit(None).cast("string"))
+    keys = F.broadcast(rows.select(key).distinct())
+    of_keys = texts.join(keys, key, "left_semi").groupBy(key).agg(F.min(column).alias(column))
+    return rows.join(of_keys, key, "left")
 
 
 def _top(rank: str) -> Column:
-    """The first documents of a list as JSON, with their grades where they have one."""
-    entry = F.struct(F.col(rank).alias("rank"), "doc_id", F.col("grade").cast("double").alias("grade"))
+    """The first documents of a list as JSON, with their titles and grades where they have one."""
+    entry = F.struct(F.col(rank).alias("rank"), "doc_id", "title", F.col("grade").cast("double").alias("grade"))
     entries = F.sort_array(F.collect_list(F.when(F.col(rank) <= DEPTH, entry)))
     return F.when(F.size(entries) > 0, F.to_json(F.transform(entries, lambda each: each.dropFields("rank"))))
 

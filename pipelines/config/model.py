@@ -23,6 +23,7 @@ from pipelines.config.spark import SparkSettings
 from pipelines.inputs.settings import Inputs, InputSource
 from pipelines.labels.settings import LabelSettings
 from pipelines.quality.settings import Mode, QualitySettings
+from pipelines.report.settings import ReportSettings
 from pipelines.sharing.settings import PrometheusSettings, TrackingSettings
 from schemas.inputs import INPUTS
 from schemas.redact import redact
@@ -91,7 +92,7 @@ class Config(Section):
         description="Which quality checks run: all; `fast`, those that need no shuffle and no results; or none.",
     )
     quality: QualitySettings = Field(QualitySettings(), description="Severity and threshold of each quality check.")
-    report: bool = Field(True, description="Write an HTML report for each run.")
+    report: ReportSettings = Field(ReportSettings(), description="The HTML report of each run.")
     tracking: TrackingSettings = Field(TrackingSettings(), description="Logging runs to MLflow.")
     prometheus: PrometheusSettings = Field(PrometheusSettings(), description="Metrics of the last run for Prometheus.")
     spark: SparkSettings = Field(SparkSettings(), description="The Spark session.")
@@ -101,6 +102,12 @@ class Config(Section):
     def _read_off(cls, mode: Any) -> Any:
         """YAML parses a plain `off` as false."""
         return "off" if mode is False else mode
+
+    @field_validator("report", mode="before")
+    @classmethod
+    def _read_switch(cls, report: Any) -> Any:
+        """`report: false` turns it off."""
+        return {"enabled": report} if isinstance(report, bool) else report
 
     @field_validator("metrics", mode="before")
     @classmethod

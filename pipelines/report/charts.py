@@ -1,4 +1,9 @@
-"""Small charts as inline SVG. Colours are CSS classes, so that light, dark and print each have their own."""
+"""Small charts as inline SVG. Colours are CSS classes, so that light, dark and print each have their own.
+
+Drawn by hand rather than by a library: matplotlib draws fixed colours and sizes, and the JavaScript libraries need from
+0.3 MB (Observable Plot) to more than the whole page may have (Plotly), and inline styles or `eval`, which the page's
+policy forbids. These charts are a few kilobytes, need no script, and can be read by a screen reader and printed.
+"""
 
 from __future__ import annotations
 
@@ -127,27 +132,66 @@ def draw_lines(
     return h("div", _draw_svg(title, shapes), h("p", legend, class_="legend") if len(series) > 1 else None)
 
 
-def draw_forest(rows: Sequence[Interval], title: str) -> Markup:
-    """One line per row on a common scale that includes 0: a dot for the value, a bar for its interval."""
-    ends = [v for row in rows for v in (row.value, row.low, row.high) if v is not None]
-    low, high = _pad(min(0.0, *ends), max(0.0, *ends))
+def draw_forest(
+    rows: Sequence[Interval], title: str, *, span: tuple[float, float] | None = None, sides: tuple[str, str] = ("", "")
+) -> Markup:
+    """One line per row on a common scale with labelled ticks: a dot for the value, a bar for its interval.
+
+    `span` is the range of the values where several charts share a scale; `sides` say what is left and right of 0.
+    Positions are percentages, so that a chart of any width has text of the same size.
+    """
+    low, high = _pad(*(span or measure_span(rows)))
 
     def at(value: float) -> str:
-        return _format(200 * (value - low) / (high - low))
+        return f"{_format(100 * (value - low) / (high - low))}%"
 
+    ticks = choose_ticks(low, high)
+    grid = [h("line", x1=at(tick), x2=at(tick), y1="0", y2="100%", class_="axis" if tick else "zero") for tick in ticks]
     lines = []
     for row in rows:
-        parts = [h("line", x1=at(0), x2=at(0), y1=0, y2=20, class_="zero")]
+        parts = [*grid]
         if row.low is not None and row.high is not None:
-            parts.append(h("line", x1=at(row.low), x2=at(row.high), y1=10, y2=10, class_=f"reach {row.tone}"))
-        parts.append(h("line", x1=at(row.value), x2=at(row.value), y1=10, y2=10.01, class_=f"spot {row.tone}"))
-        parts.append(h("rect", h("title", row.hover), x=0, y=0, width=200, height=20, class_="hit"))
-        picture = h("svg", parts, viewBox="0 0 200 20", preserveAspectRatio="none", role="img", aria_label=row.hover)
+            parts.append(h("line", x1=at(row.low), x2=at(row.high), y1="50%", y2="50%", class_=f"reach {row.tone}"))
+        parts.append(h("circle", cx=at(row.value), cy="50%", r=4.5, class_=f"spot {row.tone}"))
+        parts.append(h("rect", h("title", row.hover), x=0, y=0, width="100%", height="100%", class_="hit"))
+        picture = h("svg", parts, class_="lane", role="img", aria_label=row.hover)
         lines.append(
             h("div", h("span", text(row.label, 60), class_="name"), picture, h("span", row.beside, class_="n"))
         )
-    scale = h("p", h("span", f"{low:+.3f}"), h("span", f"{high:+.3f}"), class_="ends")
-    return h("figure", h("figcaption", title), h("div", lines, class_="forest"), scale, class_="chart")
+    labels = [_draw_tick(at(tick), tick) for tick in ticks]
+    scale = h("svg", labels, class_="scale", role="img", aria_label=f"scale from {low:+.3f} to {high:+.3f}")
+    lines.append(h("div", h("span", class_="name"), scale, h("span"), class_="ruler"))
+    if any(sides):
+        words = h("span", [h("span", side) for side in sides], class_="sides-of-zero")
+        lines.append(h("div", h("span", class_="name"), words, h("span"), class_="ruler"))
+    return h("figure", h("figcaption", title), h("div", lines, class_="forest"), class_="chart")
+
+
+def measure_span(rows: Sequence[Interval]) -> tuple[float, float]:
+    """The range of the values and intervals of some rows, and of 0."""
+    ends = [v for row in rows for v in (row.value, row.low, row.high) if v is not None]
+    return min(0.0, *ends), max(0.0, *ends)
+
+
+def choose_ticks(low: float, high: float, most: int = 4) -> list[float]:
+    """Round numbers between two ends, at most `most`, in steps of 1, 2 or 5 times a power of ten.
+
+    >>> choose_ticks(-0.06, 0.23)
+    [0.0, 0.1, 0.2]
+    """
+    unit = 10.0 ** math.floor(math.log10((high - low) / most))
+    for step in (unit, 2 * unit, 5 * unit, 10 * unit):
+        first, last = math.ceil(low / step), math.floor(high / step)
+        if last - first < most:
+            break
+    return [round(number * step, 12) + 0.0 for number in range(first, last + 1)]
+
+
+def _draw_tick(x: str, value: float) -> Markup:
+    """A label of the scale; the outermost ones stay inside it."""
+    place = float(x.rstrip("%"))
+    anchor = "start" if place < 6 else "end" if place > 94 else "middle"
+    return h("text", "0" if not value else f"{value:+g}", x=x, y=12, text_anchor=anchor)
 
 
 def draw_bars(rows: Sequence[tuple[str, float, str, str]], title: str) -> Markup:
@@ -155,10 +199,15 @@ def draw_bars(rows: Sequence[tuple[str, float, str, str]], title: str) -> Markup
     top = max([row[1] for row in rows] + [1e-12])
     bars = []
     for label, value, beside, hover in rows:
-        bar = h("rect", h("title", f"{cut(label, 60)}: {hover}"), x=0, y=2, width=_format(200 * value / top), height=16)
-        picture = h("svg", bar, viewBox="0 0 200 20", preserveAspectRatio="none", role="img", aria_label=hover)
+        picture = draw_share(value / top, hover=f"{cut(label, 60)}: {hover}")
         bars.append(h("div", h("span", text(label, 60), class_="name"), picture, h("span", beside, class_="n")))
     return h("figure", h("figcaption", title), h("div", bars, class_="forest bars"), class_="chart")
+
+
+def draw_share(share: float, hover: str) -> Markup:
+    """A bar as long as a share of its place."""
+    bar = h("rect", h("title", hover), x=0, y="15%", width=f"{_format(100 * share)}%", height="70%", class_="bar")
+    return h("svg", bar, class_="lane", role="img", aria_label=hover)
 
 
 def place_ticks(xs: Sequence[float]) -> list[tuple[float, str]]:

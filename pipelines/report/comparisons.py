@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.report.charts import Interval, draw_forest
+from pipelines.report.charts import Interval, draw_forest, measure_span
 from pipelines.report.markup import Markup
 from pipelines.report.tables import Number, format_interval, format_p, format_segment
 from udfs.statistics.plan import Row
@@ -12,10 +12,16 @@ from udfs.statistics.plan import Row
 LINES = 40  # of one forest plot
 
 
-def draw_comparisons(rows: Sequence[Row], title: str) -> Markup | None:
+def draw_comparisons(rows: Sequence[Row], title: str, span: tuple[float, float] | None = None) -> Markup | None:
     """A forest plot with one line per row; None where no row has a difference."""
-    lines = [_build_line(row) for row in rows if row["delta"] is not None][:LINES]
-    return draw_forest(lines, title) if lines else None
+    lines = _build_lines(rows)
+    return draw_forest(lines, title, span=span) if lines else None
+
+
+def measure_comparisons(rows: Sequence[Row]) -> tuple[float, float] | None:
+    """The range of some rows, for plots that share a scale; None where no row has a difference."""
+    lines = _build_lines(rows)
+    return measure_span(lines) if lines else None
 
 
 def list_comparison_columns(ci: str) -> list[str]:
@@ -46,6 +52,10 @@ def choose_tone(row: Row) -> str:
     if not row["significant"]:
         return ""
     return "better" if row["delta"] > 0 else "worse"
+
+
+def _build_lines(rows: Sequence[Row]) -> list[Interval]:
+    return [_build_line(row) for row in rows if row["delta"] is not None][:LINES]
 
 
 def _build_line(row: Row) -> Interval:

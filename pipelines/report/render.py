@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pipelines.report.data import ROWS, ReportData, gather_report_data
 from pipelines.report.markup import Markup, cut, h, text
 from pipelines.report.page import LARGEST, render_page
+from pipelines.report.sections.answer import render_answer
 from pipelines.report.sections.basis import render_basis
 from pipelines.report.sections.comparison import render_comparison, render_sensitivity
 from pipelines.report.sections.configuration import render_configuration
@@ -15,15 +16,22 @@ from pipelines.report.sections.labels import render_labels
 from pipelines.report.sections.movers import render_movers
 from pipelines.report.sections.quality import render_quality
 from pipelines.report.sections.segments import render_segments
-from pipelines.report.sections.verdict import render_readings, render_verdict
+from pipelines.report.sections.systems import render_systems
+from pipelines.report.sections.verdict import render_conditions, render_readings
+from pipelines.report.settings import ReportSettings
 from pipelines.warehouse.runs import Manifest, report_path
 from pipelines.warehouse.storage import Storage
 from pipelines.warehouse.tables import RunTables
+from schemas.printable import format_count
 
-# Each answers None where the run has no data for it.
+LINKS = 12
+
+# The answer on one page, then the detail. Each answers None where the run has no data for it.
 SECTIONS: tuple[Callable[[ReportData], Markup | None], ...] = (
-    render_verdict,
+    render_answer,
+    render_conditions,
     render_readings,
+    render_systems,
     render_comparison,
     render_basis,
     render_sensitivity,
@@ -37,16 +45,16 @@ SECTIONS: tuple[Callable[[ReportData], Markup | None], ...] = (
 )
 
 
-def write_report(storage: Storage, manifest: Manifest) -> str:
+def write_report(storage: Storage, manifest: Manifest, settings: ReportSettings | None = None) -> str:
     """Write the report of a run into the warehouse, and return its place."""
     name = report_path(manifest.dt, manifest.run)
-    storage.put(name, render_report(storage, manifest))
+    storage.put(name, render_report(storage, manifest, settings))
     return storage.path(name)
 
 
-def render_report(storage: Storage, manifest: Manifest) -> str:
+def render_report(storage: Storage, manifest: Manifest, settings: ReportSettings | None = None) -> str:
     """The page of one run, from its published tables alone, without Spark."""
-    return render_within_limit(gather_report_data(RunTables(storage, manifest)))
+    return render_within_limit(gather_report_data(RunTables(storage, manifest), settings))
 
 
 def render_within_limit(data: ReportData) -> str:
@@ -59,10 +67,26 @@ def render_within_limit(data: ReportData) -> str:
 
 
 def _render_sections(data: ReportData) -> str:
-    manifest = data.manifest
-    systems = ", ".join(cut(system, 40) for system in manifest.systems[:12])
-    heading = [
-        h("h1", f"Assay, {manifest.dt}"),
-        h("p", text(systems, 300), f" · run {manifest.run} · committed {manifest.committed_at[:16].replace('T', ' ')}"),
+    manifest, title = data.manifest, cut(data.settings.title or "Assay", 100)
+    facts = [
+        data.settings.owner,
+        format_count(len(manifest.systems), "system"),
+        f"run {manifest.run}",
+        f"committed {manifest.committed_at[:16].replace('T', ' ')} UTC",
     ]
-    return render_page(f"Assay {manifest.dt} {manifest.run}", heading, [render(data) for render in SECTIONS])
+    heading = [
+        h("h1", f"{title}, {manifest.dt}"),
+        h("p", text(" · ".join(cut(fact, 100) for fact in facts if fact), 400), _render_links(data)),
+    ]
+    return render_page(f"{title} {manifest.dt} {manifest.run}", heading, [render(data) for render in SECTIONS])
+
+
+def _render_links(data: ReportData) -> list[Markup]:
+    """The configured links; a place in an address is replaced only by what Assay itself named."""
+    places = {"{date}": data.manifest.dt, "{run}": data.manifest.run, "{docs}": data.manifest.checks.get("docs", "")}
+    links = []
+    for name, address in list(data.settings.links.items())[:LINKS]:
+        for place, value in places.items():
+            address = address.replace(place, value)
+        links.append(h("a", text(name, 60), href=address, rel="noreferrer", class_="link"))
+    return links

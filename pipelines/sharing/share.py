@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pipelines.config.model import Config
+from pipelines.report.settings import ReportSettings, read_report_settings
 from pipelines.sharing.tracking.outbox import find_sent
 from pipelines.sharing.tracking.protocol import Tracker
 from pipelines.warehouse.runs import Manifest, report_path
@@ -53,15 +54,17 @@ def _warm_up(tracker: Tracker) -> None:
 def share_run(config: Config, manifest: Manifest, *, reused: bool = False) -> SharedPlaces:
     """Write the report, export figures and track the run, as configured; a failure is logged as a warning.
 
-    Of a run that was `reused`, a report that exists is not written again, and a run that was logged not logged again.
+    Of a run that was `reused`, a report that exists is not written again unless its settings changed, and a run that
+    was logged is not logged again.
     """
     storage = Storage(config.warehouse)
     shared = SharedPlaces()
     report = report_path(manifest.dt, manifest.run)
-    if config.report and reused and storage.exists(report):
+    current = reused and read_report_settings(manifest.config) == config.report
+    if config.report.enabled and current and storage.exists(report):
         shared.places["report"] = storage.path(report)
-    elif config.report:
-        _try_step(shared, "report", lambda: _write_report(storage, manifest))
+    elif config.report.enabled:
+        _try_step(shared, "report", lambda: _write_report(storage, manifest, config.report))
     if config.prometheus.textfile is not None or config.prometheus.pushgateway is not None:
         _try_step(shared, "prometheus", lambda: _export_figures(storage, manifest, config))
     place = find_sent(storage, manifest.run, config.tracking) if reused and config.tracking.enabled else None
@@ -86,10 +89,10 @@ def _track(shared: SharedPlaces, storage: Storage, config: Config, manifest: Man
         shared.error = error if config.tracking.required else None
 
 
-def _write_report(storage: Storage, manifest: Manifest) -> str:
+def _write_report(storage: Storage, manifest: Manifest, settings: ReportSettings) -> str:
     from pipelines.report.render import write_report
 
-    return write_report(storage, manifest)
+    return write_report(storage, manifest, settings)
 
 
 def _export_figures(storage: Storage, manifest: Manifest, config: Config) -> str:

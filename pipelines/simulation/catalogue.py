@@ -13,12 +13,30 @@ def query_name(number: Column | str) -> Column:
     return F.concat(F.lit("q"), F.col(number) if isinstance(number, str) else number)
 
 
+# The texts of queries, so that people can read a report of a simulation.
+_KINDS = ("red", "waterproof", "kids", "cheap", "wool", "vintage", "large", "black", "running", "wedding")
+_THINGS = (
+    "shoes", "jacket", "backpack", "lamp", "desk", "headphones", "kettle", "tent", "guitar", "dress",
+    "bike lock", "pillow", "mug", "raincoat", "camera bag", "gloves", "watch", "scarf", "board game", "garden chair",
+)  # fmt: skip
+
+
+def query_text(number: Column) -> Column:
+    """Two words, and a number from the 201st query on."""
+    kind = F.element_at(F.array(*map(F.lit, _KINDS)), (number % len(_KINDS) + 1).cast("int"))
+    place = F.floor(number / len(_KINDS))
+    thing = F.element_at(F.array(*map(F.lit, _THINGS)), (place % len(_THINGS) + 1).cast("int"))
+    more = F.floor(place / len(_THINGS))
+    return F.concat_ws(" ", kind, thing, F.when(more > 0, (more + 1).cast("string")))
+
+
 def draw_queries(spark: SparkSession, config: SimulationSettings) -> DataFrame:
-    """One row per query: expected traffic, intent and category."""
+    """One row per query: its text, expected traffic, intent and category."""
     number = F.col("id").cast("int")
     return spark.range(config.queries).select(
         number.alias("query_no"),
         query_name(number).alias("query_id"),
+        query_text(number).alias("query"),
         (zipf_share(number, config.queries, config.zipf) * config.pages).alias("weight"),
         choose_name(draw_uniform(config.seed, "intent", number), {"browse": 0.7, "look up": 0.3}).alias("intent"),
         F.concat(F.lit("c"), (number % 8)).alias("category"),

@@ -50,7 +50,7 @@ def simulate(spark: SparkSession, config: SimulationSettings) -> Simulation:
         rankings=ranked.where(F.col("day") == (config.days - 1 if config.drift else 0)).select(
             "system", "query_id", "doc_id", "rank"
         ),
-        queries=queries.select("query_id", "weight", "intent", "category"),
+        queries=queries.select("query_id", "query", "weight", "intent", "category"),
         truth_grades=grades.select("query_id", "doc_id", "grade"),
         truth_propensities=_list_propensities(spark, config),
         truth_dirt=_list_dirt(shown, events),

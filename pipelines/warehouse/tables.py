@@ -50,9 +50,11 @@ class RunTables:
     def has(self, name: str) -> bool:
         return name in self.manifest.tables
 
-    def count(self, name: str) -> int:
-        """Return the number of rows of a table; 0 if the run does not have it."""
-        return self.manifest.tables[name].rows if self.has(name) else 0
+    def count(self, name: str, where: Any = None) -> int:
+        """Return the number of rows of a table, or of those that match; 0 if the run does not have it."""
+        if not self.has(name) or where is None:
+            return self.manifest.tables[name].rows if self.has(name) else 0
+        return int(self.storage.dataset(self.manifest.tables[name].path).count_rows(filter=where))
 
     def batches(self, name: str, columns: Sequence[str] | None = None, where: Any = None) -> Iterator[pa.RecordBatch]:
         """Yield a table's rows in batches; nothing if the run does not have it. Missing columns are left out."""

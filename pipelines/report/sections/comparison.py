@@ -8,6 +8,7 @@ from pipelines.report.comparisons import (
     draw_comparisons,
     list_comparison_cells,
     list_comparison_columns,
+    measure_comparisons,
 )
 from pipelines.report.data import ReportData
 from pipelines.report.markup import Markup, cut, h
@@ -16,9 +17,10 @@ from pipelines.report.tables import Number, format_ci, format_segment, render_ta
 from udfs.conventions import UNJUDGED
 
 COMPARISON_NOTE = (
-    "Paired by query. A dot is the mean difference, its bar the confidence interval; colour marks differences that are "
-    "significant after correction for multiple tests. “p (adjusted)” exists for the rows of that family; “min. "
-    "detectable Δ” is the smallest true difference that these queries would detect with 80 % power."
+    "Paired by query. A dot is the mean difference, its bar the confidence interval; the plots of a metric share their "
+    "scale, and colour marks differences that are significant after correction for multiple tests. “p (adjusted)” "
+    "exists for the rows of that family; “min. detectable Δ” is the smallest true difference that these queries would "
+    "detect with 80 % power."
 )
 UNJUDGED_NOTE = (
     "Labels from behaviour have holes where a document was never shown; the first rule of each pair is the run’s own. "
@@ -33,11 +35,13 @@ def render_comparison(data: ReportData) -> Markup | None:
     if not data.comparisons:
         return None
     plots = []
-    for baseline, candidate in data.pairs:
-        for metric in data.headline:
-            key = (baseline, candidate, metric)
-            rows = [r for r in data.comparisons if (r["baseline"], r["candidate"], r["metric"]) == key]
-            plots.append(draw_comparisons(rows, f"{format_pair(baseline, candidate)}: {data.name(metric)}"))
+    for metric in data.headline:
+        of_metric = [r for r in data.comparisons if r["metric"] == metric]
+        by_pair = {pair: [r for r in of_metric if (r["baseline"], r["candidate"]) == pair] for pair in data.pairs}
+        spans = [span for rows in by_pair.values() if (span := measure_comparisons(rows)) is not None]
+        span = (min(low for low, _ in spans), max(high for _, high in spans)) if spans else None
+        for pair, rows in by_pair.items():
+            plots.append(draw_comparisons(rows, f"{format_pair(*pair)}: {data.name(metric)}", span))
     table = [
         [
             format_pair(row["baseline"], row["candidate"]),
@@ -63,7 +67,8 @@ def render_sensitivity(data: ReportData) -> Markup | None:
     by_key = {(r["baseline"], r["candidate"], r["metric"], r["unjudged"]): r for r in data.sensitivity}
     if not by_key:
         return None
-    pairs = list(dict.fromkeys(key[:3] for key in by_key))[:LINES]
+    effects = {pair: place for place, pair in enumerate(data.pairs)}
+    pairs = sorted(dict.fromkeys(key[:3] for key in by_key), key=lambda key: effects.get(key[:2], len(effects)))[:LINES]
     rows = [
         [
             format_pair(baseline, candidate),

@@ -59,6 +59,6 @@ def _render_checks(checks: Any) -> Markup | None:
         "div",
         h("h3", f"Checks ({checks.get('mode', 'full')})"),
         render_table(["table", "passed", "warned", "failed"], counts),
-        [h("h3", "Not passed"), render_table(columns, failing)] if failing else None,
+        [h("h3", "Not passed"), render_table(columns, failing, stack=True)] if failing else None,
         h("p", f"Every check as Data Docs: {checks['docs']}/index.html in the warehouse") if "docs" in checks else None,
     )

@@ -26,6 +26,5 @@ def render_segments(data: ReportData) -> Markup | None:
     ]
     mean = f"mean [{format_ci(data.manifest.config)}]"
     columns = ["system", "segment", "metric", mean, "mean by traffic", "std. dev.", "queries", "skipped"]
-    total = data.sizes.get("segment_metrics", 0) - len(data.overall)
-    table = render_table(columns, rows, of=total, whole="segment_metrics")
+    table = render_table(columns, rows, of=data.sizes.get("segment_metrics"), whole="segment_metrics")
     return h("section", h("h2", "Segments"), table, id="segments")

@@ -83,16 +83,16 @@ def test_it_opens_without_errors_and_requests_nothing_else(page: OpenPage, repor
 def test_every_chart_is_drawn(page: OpenPage) -> None:
     sections = page.run("[...document.querySelectorAll('section')].map(s => s.id)")
     assert sections == [
-        "verdict", "readings", "comparison", "basis", "unjudged", "distribution", "cutoffs", "segments", "movers",
-        "labels", "quality", "configuration",
+        "answer", "gate", "readings", "systems", "comparison", "basis", "unjudged", "distribution", "cutoffs",
+        "segments", "movers", "labels", "quality", "configuration",
     ]  # fmt: skip
     visible = page.run(f"[...{SHAPES}].every(s => s.getBoundingClientRect().height > 10 && s.children.length)")
     assert visible is True
-    # 3 histograms of each of 3 systems and 2 of differences; 2 forests of 3 lines; a line over cut-offs; the prior's
-    # effects of two systems.
-    names = "['distribution', 'comparison', 'cutoffs', 'labels', 'basis']"
+    # 3 histograms of each of 3 systems and 2 of differences; 2 forests of 3 lines and a scale; a line over cut-offs;
+    # the prior's effects of two systems; 2 candidates on a scale, and a bar for the queries that each is compared on.
+    names = "['distribution', 'comparison', 'cutoffs', 'labels', 'basis', 'answer']"
     counts = page.run(f"{names}.map(id => document.querySelectorAll(`#${{id}} svg`).length)")
-    assert counts == [11, 6, 1, 1 + 4 + 1, 2]
+    assert counts == [11, 8, 1, 1 + 4 + 1, 2, 3 + 2]
     ticks = page.run("[...document.querySelectorAll('#basis svg')].map(s => s.querySelectorAll('circle').length)")
     assert ticks == [3, 3]
     bars = page.run("[...document.querySelectorAll('#distribution figure')][0].querySelectorAll('rect.bar').length")
@@ -154,6 +154,8 @@ def test_print_has_no_navigation_and_whole_tables(browser: Browser, report: str)
         page.page.emulate_media(media="print")
         assert page.run("getComputedStyle(document.querySelector('nav')).display") == "none"
         assert page.run("getComputedStyle(document.querySelector('.wide')).maxHeight") == "none"
+        assert page.run("getComputedStyle(document.querySelector('#answer')).breakAfter") == "page"
+        assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
 def test_a_phone_never_scrolls_sideways(browser: Browser, report: str) -> None:
@@ -164,6 +166,8 @@ def test_a_phone_never_scrolls_sideways(browser: Browser, report: str) -> None:
             "[...document.querySelectorAll('figure svg text')].map(t => t.getBoundingClientRect().height)"
         )
         assert min(heights) >= 9  # still readable
+        reason = "document.querySelector('#gate td:last-child').getBoundingClientRect()"
+        assert page.run(f"{reason}.left >= 0 && {reason}.right <= {PHONE} && {reason}.height > 0"), "why, on the screen"
 
 
 def test_two_runs_side_by_side(browser: Browser, tmp_path: Path, run: Run) -> None:

@@ -66,6 +66,11 @@ def test_movers_show_the_ranks_that_were_scored(spark: SparkSession) -> None:
         "baseline string, candidate string, metric string, query_id string, weight double, baseline_value double, "
         "candidate_value double, delta double, direction string, place int",
     )
-    (row,) = add_moved_documents(changed, rankings, labels, specs=specs, conventions=conventions).collect()
+    queries = spark.createDataFrame([("q", "red shoes"), ("other", "socks")], "query_id string, query string")
+    documents = spark.createDataFrame([("a", "A shoe")], "doc_id string, title string")
+    (row,) = add_moved_documents(
+        changed, rankings, labels, specs=specs, conventions=conventions, queries=queries, documents=documents
+    ).collect()
     assert row["moved"] == "a (1) 2 → 1; x (?) 1 → 2"  # 1 / 2 is the mrr of the baseline
-    assert [entry["doc_id"] for entry in json.loads(row["baseline_top"])] == ["x", "a"]
+    assert json.loads(row["baseline_top"]) == [{"doc_id": "x"}, {"doc_id": "a", "title": "A shoe", "grade": 1.0}]
+    assert row["query"] == "red shoes"

@@ -48,7 +48,7 @@ def test_the_sentence_has_effect_interval_coverage_and_the_largest_risk() -> Non
         "neural beats bm25: ndcg@10 +0.0900 (95 % CI +0.0380 to +0.1410) on 109 of 200 queries, 67 % of traffic; "
         "48 % of the weight of its top results is on documents that nobody was shown."
     )
-    assert verdict.advice == "Look at the 29 queries that got worse in query_changes, then try it online."
+    assert verdict.advice == "29 queries got worse: look at the largest losses in query_changes, then try it online."
     assert (verdict.outcome, verdict.queries, verdict.every, verdict.traffic) == ("better", 109, 200, 0.67)
 
 

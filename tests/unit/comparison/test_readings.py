@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from pipelines.comparison.judging.apply import SheetCount
-from pipelines.comparison.readings.published import merge_equal_readings
 from pipelines.comparison.readings.registry import ReadingContext, collect_readings
 from pipelines.comparison.settings import CompareSettings
 from pipelines.config.model import Config, DateRange
@@ -195,12 +194,6 @@ def test_a_system_that_learned_from_the_labels_is_told(
     texts = fired(row("ndcg_at_10", 0.02, 0.01), config=config, behaviour=behaviour, days=days)
     text = texts.get("trained_on_the_labels")
     assert (text is None) if expected is None else (text is not None and expected in text)
-
-
-def test_what_is_true_of_several_candidates_is_said_once() -> None:
-    entries = [("old", "a", "x"), ("old", "b", "x"), ("old", "a", "y"), ("a", "b", "x")]
-    readings = [{"baseline": b, "candidate": c, "text": text} for b, c, text in entries]
-    assert merge_equal_readings(readings) == [(["a", "b"], "old", "x"), (["a"], "old", "y"), (["b"], "a", "x")]
 
 
 def configure(**changes: Any) -> Config:

@@ -13,6 +13,7 @@ import pytest
 from pipelines.config.load import load_config
 from pipelines.inputs.listing import HADOOP_VARIABLES
 from pipelines.plan import define_evaluation, define_labelling, look_ahead
+from pipelines.report.settings import ReportSettings
 from pipelines.sharing.share import share_run
 from pipelines.sharing.tracking.outbox import find_sent, record_sent
 from schemas.errors import ConfigurationError, InputError
@@ -115,6 +116,9 @@ def test_a_run_is_logged_again_where_the_tracker_is_another(config: Path) -> Non
     assert find_sent(storage, manifest.run, first.tracking) == "there"
     assert find_sent(storage, manifest.run, other.tracking) is None
     assert find_sent(storage, "another-run", first.tracking) is None
-    shared = share_run(first.model_copy(update={"report": True}), manifest, reused=True)
+    shared = share_run(first.model_copy(update={"report": ReportSettings()}), manifest, reused=True)
     assert shared.places["mlflow"] == "there"
     assert Path(shared.places["report"].removeprefix("file://")).stat().st_size > 10_000, "there was no report yet"
+    titled = first.model_copy(update={"report": ReportSettings(title="Shop search")})
+    place = Path(share_run(titled, manifest, reused=True).places["report"].removeprefix("file://"))
+    assert "<title>Shop search 2026-11-01" in place.read_text(encoding="utf-8"), "its settings changed"

@@ -7,24 +7,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from pipelines.comparison.two_runs import RunComparison
 from pipelines.report import pairs
+from pipelines.report.charts import choose_ticks
 from pipelines.report.data import gather_report_data
 from pipelines.report.histograms import DeltaCounts, count_histogram
 from pipelines.report.markup import Markup, h, text
 from pipelines.report.page import LARGEST
 from pipelines.report.pairs import pair_queries
 from pipelines.report.render import render_report, render_within_limit
+from pipelines.report.sections.answer import render_answer
 from pipelines.report.sections.basis import render_basis
-from pipelines.report.sections.verdict import render_verdict
+from pipelines.report.sections.systems import render_systems
+from pipelines.report.settings import ReportSettings, read_report_settings
+from pipelines.report.tables import format_p
 from pipelines.report.two_runs import find_common_systems, gather_two_runs, render_two_runs
 from pipelines.sharing.tracking.payload import build_payload
 from pipelines.warehouse.runs import find_run
 from pipelines.warehouse.tables import RunTables
 from pipelines.warehouse.vacuum import find_removable, remove_runs
 from schemas.errors import ConfigurationError, InputError
-from tests.helpers.published_runs import HOSTILE, publish
+from tests.helpers.published_runs import HOSTILE, publish, write
 
 COMPARISON = {"baseline": "before", "candidate": "after", "baseline_mean": 0.5, "candidate_mean": 0.6, "delta": 0.1,
               "delta_low": 0.05, "delta_high": 0.15, "relative": 0.2, "p_adjusted": 0.0123, "significant": True,
@@ -115,7 +120,83 @@ def test_the_report_and_the_tracked_run_have_the_verdict_in_one_sentence(tmp_pat
     sentence = "new beats old: ndcg@10 +0.0749 (95 % CI +0.0649 to +0.0849) on 199 queries."  # 0.1 · 149 / 199
     assert f"<b><bdi>{sentence}</bdi></b>" in render_report(storage, manifest)
     note = build_payload(storage, manifest, "assay").parent.tags["mlflow.note.content"]
-    assert note.startswith(f"**{sentence}** Look at the 0 queries that got worse")
+    assert note.startswith(f"**{sentence}** No query got worse: try it online.")
+
+
+def test_the_first_section_is_the_answer(tmp_path: Path) -> None:
+    """Candidates by effect on one scale, what they cover, the queries that moved with their text, and what to do."""
+    reading = {"rule": "low_power", "baseline": "old", "candidate": "worst", "text": "Only a large one could be seen."}
+    storage, manifest = publish(tmp_path, systems=["old", "worst", "best"], lift=0.1, readings=[reading])
+    run = RunTables(storage, manifest)
+    data = gather_report_data(run)
+    assert data.baseline == "old" and data.systems == ("old", "best", "worst")
+    assert [answer.candidate for answer in data.answers] == ["best", "worst"]
+    rows = [dict(row) | {"unseen_weight": 0.25, "kept_traffic": 0.5} for row in data.comparisons]
+    changes = [dict(row) | {"query": "red shoes"} for row in data.changes]
+    shares = {"old": 0.9, "best": 0.6, "worst": 0.8}
+    page = str(render_answer(replace(data, comparisons=rows, changes=changes, judged=shares)))
+    assert page.index("best beats old") < page.index("worst beats old")
+    assert page.count("What to do: </b><bdi>No query got worse: try it online.") == 2
+    assert page.count("Only a large one could be seen.") == 1
+    assert "← worse than old" in page and ">+0.05</text>" in page and ">0</text>" in page
+    assert "90% → 60%" in page and ">25%</span>" in page and ">199 of 199</span>" in page
+    assert "<bdi>red shoes</bdi><small> <bdi>q0</bdi></small>" in page
+    assert page.count("<details open") == 1 and page.count("<details") == 2 * 3
+
+
+def test_nothing_is_shown_that_nobody_asked_for(tmp_path: Path) -> None:
+    storage, manifest = publish(tmp_path)
+    tables = RunTables(storage, manifest)
+    for name in ("segment_metrics", "comparisons"):
+        rows = tables.rows(name, most=999, first=lambda row: row["metric"])
+        more = [dict(row) | {"metric": "judged_at_10"} for row in rows if row["metric"] == "ndcg_at_10"]
+        record = write(storage, manifest.dt, "more", name, [*rows, *more])
+        manifest = manifest.model_copy(update={"tables": {**manifest.tables, name: record}})
+    page = render_report(storage, manifest)
+    assert "judged" not in page.replace("_judged", "").split("</style>")[1].split("<h3>Conventions")[0]
+    assert gather_report_data(RunTables(storage, manifest)).sizes == {"segment_metrics": 12, "comparisons": 3}
+
+
+def test_a_mean_over_other_queries_than_the_baselines_is_marked(tmp_path: Path) -> None:
+    data = gather_report_data(RunTables(*publish(tmp_path)))
+    fewer = [dict(row) for row in data.overall]
+    next(row for row in fewer if (row["system"], row["metric"]) == ("new", "ndcg_at_10"))["queries"] = 150
+    page = str(render_systems(replace(data, overall=fewer)))
+    assert page.count("]†</small>") == 1 and "† is over other queries than old’s" in page
+    assert page.index("old (baseline)") < page.index("<bdi>new</bdi>")
+    assert "†" not in str(render_systems(data))
+
+
+def test_title_owner_and_links_are_configured(tmp_path: Path) -> None:
+    links = {"MLflow <run>": "https://mlflow.example.com/#/experiments/1?q=tags.run%3D'{run}'&d={date}"}
+    settings = {"title": "Shop & search", "owner": "Team Ranking", "links": links}
+    storage, manifest = publish(tmp_path)
+    named = manifest.model_copy(update={"config": dict(manifest.config) | {"report": settings}})
+    page = render_report(storage, named)
+    assert "<h1>Shop &amp; search, 2026-11-01</h1>" in page and "Team Ranking · 2 systems · run aaaaaaaaaaaa" in page
+    address = "https://mlflow.example.com/#/experiments/1?q=tags.run%3D&#x27;aaaaaaaaaaaa-000001&#x27;&amp;d=2026-11-01"
+    assert f'<a href="{address}" rel="noreferrer" class="link"><bdi>MLflow &lt;run&gt;</bdi></a>' in page
+    with pytest.raises(ValidationError, match="not a web address: begin it with https://"):
+        ReportSettings(links={"x": "javascript:alert(1)"})
+    assert read_report_settings({"report": True}) == read_report_settings({}) == ReportSettings()
+
+
+def test_p_values_have_one_convention() -> None:
+    shown = [format_p(p) for p in (0.0, 0.00009, 0.0001, 0.0123, 0.5, 0.99995, 1.0)]
+    assert shown == ["< .0001", "< .0001", ".0001", ".0123", ".5000", "> .9999", "> .9999"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "ticks"),
+    [
+        ((-0.13, 0.24), [-0.1, 0.0, 0.1, 0.2]),
+        ((-0.0004, 0.0019), [0.0, 0.0005, 0.001, 0.0015]),
+        ((-3.1, 12.0), [0.0, 5.0, 10.0]),
+        ((-0.97, 0.02), [-0.5, 0.0]),
+    ],
+)
+def test_ticks_are_round_numbers_with_zero(ends: tuple[float, float], ticks: list[float]) -> None:
+    assert choose_ticks(*ends) == ticks
 
 
 def test_markup_escapes_what_is_not_markup() -> None:
@@ -132,7 +213,7 @@ def test_with_a_posterior_dcg_stands_beside_ndcg(tmp_path: Path) -> None:
     assert {metric for _, metric in data.histograms} == {"ndcg_at_10", "recall_at_10"}, "dcg is not bounded by 1"
     averages = {"system": "new", "metric": "dcg_at_10", "macro": 5.25, "macro_low": 5.0, "macro_high": 5.5,
                 "weighted": 6.75, "weighted_low": 6.5, "weighted_high": 7.0, "queries": 199, "skipped": 1}  # fmt: skip
-    page = str(render_verdict(replace(data, overall=[*data.overall, averages])))
+    page = str(render_systems(replace(data, overall=[*data.overall, averages])))
     assert "5.2500<small> [5.000, 5.500]" in page and "6.7500<small> [6.500, 7.000]" in page
     assert "dcg@10 by traffic" in page and "ndcg@10 by traffic" not in page
     by_people = gather_report_data(RunTables(*publish(tmp_path / "people", config=config)))
@@ -189,7 +270,7 @@ def test_two_runs_are_compared_on_the_queries_of_both(tmp_path: Path) -> None:
     assert len(data.movers["old"]) == 20
     page = render_two_runs(data)
     assert "convention unjudged: zero → condense" in page
-    assert page.count("<td><bdi>old</bdi></td><td><bdi>ndcg@10</bdi>") == 1
+    assert page.count('<td class="short"><bdi>old</bdi></td><td class="short"><bdi>ndcg@10</bdi>') == 1
     assert 'data-v="99"' in page and "&lt; .0001" in page and "60 / 0 / 39" in page
     for heading in ("Δ [95 % CI]", "p (adjusted)", "W / T / L", "min. detectable Δ"):
         assert heading in page
