@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from jobs.support.options import debug_option, output_option, warehouse_option
+from schemas.printable import format_count
 
 if TYPE_CHECKING:
     from pipelines.comparison.two_runs import RunComparison
     from pipelines.warehouse.runs import Manifest
+
+MEANS = {"macro": "mean over queries", "weighted": "mean by traffic", "micro": "ratio over all queries"}
 
 
 @click.command("compare")
@@ -67,7 +70,8 @@ def require_paired_queries(result: RunComparison, runs: tuple[Manifest, Manifest
     if any(row["queries"] for row in overall):
         return
     unjudged = max((row["unjudged"] or 0 for row in overall), default=0)
-    why = f"{unjudged:,} queries have too little judged" if unjudged else "they have no query in common"
+    have = "has" if unjudged == 1 else "have"
+    why = f"{format_count(unjudged, 'query')} {have} too little judged" if unjudged else "they have no query in common"
     names = f"{runs[0].run} and {runs[1].run}"
     hint = "compare runs on the same queries and similar labels"
     raise InputError(f"nothing can be compared: no query counts in both runs, {why}", where=names, hint=hint)
@@ -75,12 +79,12 @@ def require_paired_queries(result: RunComparison, runs: tuple[Manifest, Manifest
 
 def show_two_runs(result: RunComparison, runs: tuple[Manifest, Manifest], systems: tuple[str, str]) -> None:
     """Print the paired differences, then how much of each difference comes from the mix of queries."""
-
     from jobs.support.conclusions import show_comparisons
     from jobs.support.terminal import open_console, print_line
     from pipelines.comparison.answers import read_confidence
     from pipelines.comparison.comparable import find_differences
     from pipelines.comparison.headline import read_shown_metrics
+    from udfs.registry import parse_metrics
 
     console = open_console(wide=True)
     for name, run, system in zip(("before", "after"), runs, systems, strict=True):
@@ -88,14 +92,16 @@ def show_two_runs(result: RunComparison, runs: tuple[Manifest, Manifest], system
     for reason in find_differences(*runs):
         print_line(console, f"! the runs differ: {reason}")
     overall = [row for row in result.comparisons if row["segment"] == "all"]
+    names = {spec.key: spec.name for spec in parse_metrics(read_shown_metrics(runs[1]))}
     show_comparisons(console, overall, read_shown_metrics(runs[1]), read_confidence(runs[1]))
-    for part in result.parts:
+    for part in (part for part in result.parts if part.metric in names):
         s = part.split
         line = (
-            f"{part.metric}, {part.form}: {s.delta:+.4f} = {s.within:+.4f} within + {s.mix:+.4f} mix of {part.segment}"
+            f"{names[part.metric]}, {MEANS[part.form]}: {s.delta:+.4f} = {s.within:+.4f} within each {part.segment} "
+            f"{s.mix:+.4f} from another mix of {part.segment}"
         )
         if s.reversal:
-            line += f"; a reversal: every {part.segment} went the other way than the whole"
+            line += f"; a reversal: every {part.segment} moved against the whole"
         print_line(console, line)
 
 

@@ -19,6 +19,7 @@ import click
 from jobs.support.labelling import describe_labelling
 from jobs.support.options import Date, config_options, debug_option, log_option, verdict_output_option
 from schemas.errors import GateError, InputError
+from schemas.printable import format_count
 
 if TYPE_CHECKING:
     from pipelines.comparison.answers import CandidateAnswer
@@ -181,10 +182,10 @@ def require_gate(manifest: Manifest) -> None:
     stopped = failed or [verdict for verdict in manifest.gate if verdict["verdict"] != "pass"]
     if stopped:
         first = stopped[0]
-        what = "are not met" if failed else "cannot be decided"
+        what = "the gate fails" if failed else "the gate cannot be decided"
         raise GateError(
-            f"{len(stopped)} of {len(manifest.gate)} conditions of the gate {what}, first: {first['condition']} "
-            f"for {first['candidate']}: {first['verdict']}, {first['reason']}",
+            f"{what}, {len(stopped)} of {len(manifest.gate)} conditions: {first['condition']} for "
+            f"{first['candidate']}: {first['reason']}",
             where=f"run {manifest.run}",
             hint="the results are published; --no-gate exits with 0",
         )
@@ -199,7 +200,7 @@ def _notes(manifest: Manifest, warehouse: str, *, reused: bool) -> list[str]:
             lines.append(f"! {rejected:,} of {counts['read']:,} rows of {name} are in quarantine: {reasons}")
         if counts["missing_days"]:
             lines.append(f"! {name} has no data for {', '.join(counts['missing_days'])}")
-    written = ", ".join(f"{name} ({record.rows:,} rows)" for name, record in manifest.tables.items())
+    written = ", ".join(f"{name} ({format_count(record.rows, 'row')})" for name, record in manifest.tables.items())
     lines.append(f"Run {manifest.run}" + (" was already committed; --force repeats it" if reused else ""))
     lines.append(f"Tables in {warehouse}: {written}")
     return lines

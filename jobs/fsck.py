@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from jobs.support.options import debug_option, output_option, warehouse_option
+from schemas.printable import format_count
 
 
 @click.command("fsck")
@@ -38,6 +39,6 @@ def command(warehouse: str, output: str) -> None:
             echo_line(
                 f"{name} belongs to no committed run: `assay vacuum` removes it, unless a process still writes it"
             )
-        click.echo(f"{state.runs} runs checked, {len(state.problems)} problems")
+        click.echo(f"{format_count(state.runs, 'run')} checked, {format_count(len(state.problems), 'problem')}")
     if state.problems:
         raise DataQualityError(f"the warehouse has {len(state.problems)} problems", where=warehouse)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from jobs.support.options import debug_option, output_option
+from schemas.printable import format_count
 
 
 @click.command("track")
@@ -66,4 +67,4 @@ def command(
         return
     for name, place in places.items():
         click.echo(f"Run {name}: {place}")
-    click.echo(f"{len(places)} runs sent" if places else "No run is pending.")
+    click.echo(f"{format_count(len(places), 'run')} sent" if places else "No run is pending.")

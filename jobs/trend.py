@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from jobs.support.options import Date, debug_option, output_option, warehouse_option
+from schemas.printable import format_count
 
 if TYPE_CHECKING:
     from pipelines.report.trend import Trend
 
-WIDTH = 40
+WIDTH, BESIDE = 40, 55  # columns of the plot where there is room, and of the text beside it
 
 
 @click.command("trend")
@@ -59,12 +60,14 @@ def command(
     if output == "json":
         click.echo(json.dumps(trend.to_dict(), ensure_ascii=False))
     else:
-        click.echo("\n".join(draw_trend(trend)))
+        from jobs.support.terminal import open_console
+
+        click.echo("\n".join(draw_trend(trend, width=min(WIDTH, max(10, open_console(wide=True).width - BESIDE)))))
     if show and target is not None:
         click.launch(target)
 
 
-def draw_trend(trend: Trend) -> list[str]:
+def draw_trend(trend: Trend, width: int = WIDTH) -> list[str]:
     """One line per date: the mean, and its interval on a scale shared by all systems."""
     ends = [
         end for values in trend.systems.values() for v in values for end in (v.mean, v.low, v.high) if end is not None
@@ -72,7 +75,7 @@ def draw_trend(trend: Trend) -> list[str]:
     low, high = min(ends), max(ends)
 
     def at(value: float) -> int:
-        return round((WIDTH - 1) * (value - low) / (high - low)) if high > low else WIDTH // 2
+        return round((width - 1) * (value - low) / (high - low)) if high > low else width // 2
 
     lines = []
     for system, values in trend.systems.items():
@@ -81,10 +84,10 @@ def draw_trend(trend: Trend) -> list[str]:
         for v in values:
             if v.changed:
                 lines.append(f"  ── not comparable with the dates before: {'; '.join(v.changed)}")
-            cells = [" "] * WIDTH
+            cells = [" "] * width
             if v.low is not None and v.high is not None:
                 cells[at(v.low) : at(v.high) + 1] = "─" * (at(v.high) - at(v.low) + 1)
             cells[at(v.mean)] = "●"
             interval = "" if v.low is None or v.high is None else f"[{v.low:.4f}, {v.high:.4f}]"
-            lines.append(f"  {v.dt}  {v.mean:.4f}  {''.join(cells)}  {interval} {v.queries:,} queries")
+            lines.append(f"  {v.dt}  {v.mean:.4f}  {''.join(cells)}  {interval} {format_count(v.queries, 'query')}")
     return lines

@@ -7,6 +7,7 @@ import json
 import click
 
 from jobs.support.options import debug_option, output_option, warehouse_option
+from schemas.printable import format_count
 
 
 @click.command("vacuum")
@@ -47,4 +48,5 @@ def command(warehouse: str, keep: int, orphan_hours: float, dry_run: bool, outpu
     for folder in removable.orphans:
         echo_line(f"unreferenced {folder}")
     status = "would be removed" if dry_run else "removed"
-    click.echo(f"{len(removable.runs)} runs and {len(removable.orphans)} unreferenced files and folders {status}")
+    runs = format_count(len(removable.runs), "run")
+    click.echo(f"{runs} and {len(removable.orphans)} unreferenced files and folders {status}")

@@ -27,7 +27,7 @@ _QUERIES = "queries"
 _LEAST = (_DETECTABLE, _COUNTS, _CHANGE, *_TESTS.values(), _TRAFFIC, "p")  # left out in this order where it is narrow
 _BASIS = {  # what a comparison on drawn labels rests on, and its heading
     "label_share": "variance\nfrom labels",
-    "unseen_weight": "weight on documents\nnobody was shown",
+    "unseen_weight": "top results\nshown to nobody",
     "untrafficked": "queries with\nno traffic",
 }
 _MARKS = {"pass": "✓", "fail": "✗", "undecidable": "?"}
@@ -45,6 +45,8 @@ def show_answers(answers: Sequence[CandidateAnswer]) -> None:
         mark = _OUTCOMES[answer.outcome] if answer.gate is None else _MARKS[answer.gate]
         print_line(console, f"{mark} {answer.sentence}")
         print_line(console, f"  → {answer.advice}")
+    if answers:
+        print_line(console, "")
 
 
 def show_means(
@@ -128,16 +130,19 @@ def show_conclusions(
         print_line(console, line)
         if verdict["warning"]:
             print_line(console, f"! {verdict['warning']}")
-    show_readings(console, manifest.readings, every=every_reading)
+    if manifest.readings:
+        places = {system: place for place, system in enumerate(order_systems(manifest, compared))}
+        by_effect = sorted(manifest.readings, key=lambda entry: places.get(entry["candidate"], len(places)))
+        show_readings(console, by_effect, every=every_reading)
 
 
 def show_readings(console: Console, readings: Sequence[Mapping[str, Any]], *, every: bool) -> None:
-    """Print the readings of each candidate, the largest risks first; the first few unless `every` is set."""
+    """Print the readings of each candidate, its largest risks first; the first few unless `every` is set."""
     from jobs.support.terminal import print_line
 
-    groups: dict[tuple[str, str], list[str]] = {}
+    groups: dict[tuple[str, str], list[str]] = {(r["candidate"], r["baseline"]): [] for r in readings}
     for entry in sort_readings(readings):
-        groups.setdefault((entry["candidate"], entry["baseline"]), []).append(entry["text"])
+        groups[entry["candidate"], entry["baseline"]].append(entry["text"])
     left = 0
     for (candidate, baseline), texts in groups.items():
         print_line(console, f"{candidate} against {baseline}:")
@@ -227,7 +232,9 @@ def show_sensitivity(console: Console, rows: Sequence[Mapping[str, Any]], metric
     labels = {parse_metric(name).key: name for name in metrics}
     rules = [rule for rule in UNJUDGED if rule in {row["unjudged"] for row in rows}]
     by_rule = {(row["baseline"], row["candidate"], row["metric"], row["unjudged"]): row for row in rows}
-    subjects = sorted(dict.fromkeys(key[:3] for key in by_rule))
+    own = [row for row in rows if row["unjudged"] == rules[0]]  # the run's rule comes first
+    subjects = [(row["baseline"], row["candidate"], row["metric"]) for row in sort_by_effect(own)]
+    subjects.sort(key=lambda subject: list(labels).index(subject[2]))
     names = [f"{candidate} − {baseline}\n{labels[metric]}" for baseline, candidate, metric in subjects]
     cells = [[_format_variant(by_rule[*subject, rule], alpha) for rule in rules] for subject in subjects]
     title, headings = "The same with unjudged documents …", [UNJUDGED[rule] for rule in rules]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
@@ -102,5 +103,11 @@ def open_console(*, stderr: bool = False, wide: bool = False) -> Console:
 
 
 def print_line(console: Console, text: str) -> None:
-    """Print one line on a console, without markup, whatever the data in it contains."""
-    console.print(escape_line(text), highlight=False, soft_wrap=True, markup=False)
+    """Print one line on a console, without markup, whatever the data in it contains; too long a line is wrapped."""
+    line = escape_line(text)
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    wrapped = textwrap.wrap(
+        line, console.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    for part in wrapped or [""]:
+        console.print(part, highlight=False, soft_wrap=True, markup=False)

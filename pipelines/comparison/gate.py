@@ -16,6 +16,7 @@ from pipelines.comparison.judging.correction import use_correction
 from pipelines.comparison.settings import GateCondition
 from pipelines.comparison.verdicts import Outcome, Verdict, find_worst_verdicts
 from pipelines.config.model import Config
+from schemas.printable import format_count
 from udfs.registry import parse_metric
 from udfs.statistics.plan import EVERYTHING, Row
 from udfs.statistics.ratio import Estimate
@@ -108,8 +109,9 @@ def _find_refusal(condition: GateCondition, row: Row | None, judged: Row | None,
     queries = 0 if row is None else row["queries"]
     if row is None or queries < min_queries:
         unjudged = row.get("unjudged") if row is not None else None
-        rest = f"; {unjudged:,} more have too little judged" if unjudged else ""
-        return f"{queries:,} queries, fewer than min_queries = {min_queries:,}{rest}"
+        have = "has" if unjudged == 1 else "have"
+        rest = f"; {unjudged:,} more {have} too little judged" if unjudged else ""
+        return f"{format_count(queries, 'query')}, fewer than min_queries = {min_queries:,}{rest}"
     if condition.min_judged is not None:
         share = None if judged is None else judged["macro"]
         if share is None or share < condition.min_judged:
@@ -131,10 +133,11 @@ def _judge(condition: GateCondition, row: Row, exposure: LogExposure | None) -> 
     passes = low >= bound.edge if condition.absolute else low > bound.edge
     if second is not None and not passes and high > bound.edge:
         return "undecidable", _explain_hull(condition, row, (bound, second), (low, high), exposure)
-    verbs = ("reaches", "does not reach") if condition.absolute else ("lies above", "does not lie above")
+    verbs = ("reaches", "does not reach") if condition.absolute else ("is above", "is not above")
+    edge = f"{bound.edge:+.4f}" if bound.edge else "0"
     reason = (
-        f"{bound.measure} {bound.value:+.4f}, its {condition.confidence:.3g} lower bound {low:+.4f} "
-        f"{verbs[not passes]} {bound.edge:+.4f}, {row['queries']:,} queries"
+        f"{bound.measure} {bound.value:+.4f}, its {100 * condition.confidence:.3g} % lower bound {low:+.4f} "
+        f"{verbs[not passes]} {edge}, {format_count(row['queries'], 'query')}"
     )
     if row.get("judged_queries"):
         reason += f", corrected by {row['judged_queries']:,} judged ones"

@@ -121,9 +121,9 @@ def test_a_gate_condition_is_a_key_of_the_configuration_and_judges_estimates(tmp
     write_config(folder, "compare: {baseline: old}\ngate: [{metric: ndcg@10, relative_gain: 0.02}]\n")
     assert run_script(folder, CONDITION) == [
         "pass; ndcg@10 gain > 0.02 of baseline; "
-        "relative change +0.0400, its 0.95 lower bound +0.0334 lies above +0.0200, 400 queries",
+        "relative change +0.0400, its 95 % lower bound +0.0334 is above +0.0200, 400 queries",
         "fail; ndcg@10 gain > 0.02 of baseline; "
-        "relative change +0.0200, its 0.95 lower bound +0.0134 does not lie above +0.0200, 400 queries",
+        "relative change +0.0200, its 95 % lower bound +0.0134 is not above +0.0200, 400 queries",
     ]
 
 

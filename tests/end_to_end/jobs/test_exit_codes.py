@@ -98,7 +98,7 @@ def test_a_gate_stops_the_release_but_not_the_publishing(run: Run, in_turn: InTu
     )
     code, text = summarise(failed)
     assert code == 6
-    assert "1 of 1 conditions of the gate are not met, first: ndcg@10 better than baseline for bm25: fail" in text
+    assert "the gate fails, 1 of 1 conditions: ndcg@10 better than baseline for bm25: delta" in text
     assert "✗ gate fail: ndcg@10 better than baseline for bm25: delta -0." in failed.stdout
     assert '"verdict":"fail"' in shown.stdout.replace('": "', '":"')
     assert let_through.returncode == 0  # reused, and let through

@@ -165,7 +165,7 @@ def test_runs_are_kept_while_the_server_is_down_and_sent_later(tmp_path: Path, r
     try:
         sent = run("assay", "track", "--pending", "--warehouse", tmp_path / "warehouse", "--uri", server.uri)
         assert sent.returncode == 0, sent.stderr
-        assert "1 runs sent" in sent.stdout
+        assert "1 run sent" in sent.stdout
         assert list_pending(storage) == []
         (parent,) = parents(MlflowClient(server.uri), "assay", manifest)
         assert parent.data.tags["run"] == manifest.run

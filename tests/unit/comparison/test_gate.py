@@ -59,7 +59,7 @@ def test_a_better_candidate_passes_superiority_and_the_reason_has_the_figures() 
     verdict = one({"metric": "ndcg@10", "superiority": True}, row(delta=0.01))
     bound = 0.01 - stats.t.ppf(0.95, 399) * 0.001
     assert verdict.verdict == "pass"
-    assert verdict.reason == f"delta +0.0100, its 0.95 lower bound {bound:+.4f} lies above +0.0000, 400 queries"
+    assert verdict.reason == f"delta +0.0100, its 95 % lower bound {bound:+.4f} is above 0, 400 queries"
 
 
 def test_too_few_queries_are_undecidable() -> None:
@@ -131,7 +131,7 @@ def test_a_gate_that_is_not_met_has_exit_code_6() -> None:
     empty: Any = {"seconds": {}, "config": {}, "inputs": {}, "systems": (), "conventions": {}, "tables": {}}
     text = dict.fromkeys(("run", "key", "dt", "status", "committed_at", "config_hash", "code", "spark"), "x")
     require_gate(Manifest(**text, **empty))
-    with pytest.raises(GateError, match=r"1 of 1 conditions of the gate are not met.*better than baseline") as caught:
+    with pytest.raises(GateError, match=r"the gate fails, 1 of 1 conditions: .*better than baseline") as caught:
         require_gate(Manifest(**text, **empty, gate=(failed.model_dump(),)))
     assert caught.value.exit_code == 6
 

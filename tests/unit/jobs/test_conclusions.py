@@ -146,10 +146,12 @@ def test_a_reversal_between_runs_is_named_and_so_is_what_else_differs(capsys: py
     show_two_runs(RunComparison([row("ndcg_at_10")], parts), runs, ("new", "new"))
     lines = capsys.readouterr().out.splitlines()
     assert lines[-2] == (
-        "ndcg_at_10, macro: -0.0770 = +0.0145 within + -0.0915 mix of device; a reversal: every device went the other "
-        "way than the whole"
+        "ndcg@10, mean over queries: -0.0770 = +0.0145 within each device -0.0915 from another mix of device; "
+        "a reversal: every device moved against the whole"
     )
-    assert lines[-1] == "ndcg_at_10, weighted: +0.0600 = +0.0600 within + +0.0000 mix of device"
+    assert (
+        lines[-1] == "ndcg@10, mean by traffic: +0.0600 = +0.0600 within each device +0.0000 from another mix of device"
+    )
     assert "! the runs differ: convention ties: not known → error" in lines
 
 

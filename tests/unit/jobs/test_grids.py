@@ -122,7 +122,7 @@ def test_the_verdict_on_each_candidate_is_printed_with_what_to_do(capsys: pytest
     manifest, _, compared = build_run()
     show_answers(answer_comparisons(manifest, compared))
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 8
+    assert len(lines) == 9 and not lines[-1]
     assert lines[0] == "✓ pruned beats bm25: ndcg@10 +0.3009 (95 % CI +0.2960 to +0.3058) on 1,234 queries."
     assert lines[1] == "  → 200 queries got worse: look at the largest losses in query_changes, then try it online."
     assert lines[6] == "✗ hybrid is worse than bm25: ndcg@10 -0.1003 (95 % CI -0.1052 to -0.0954) on 1,234 queries."

@@ -80,7 +80,7 @@ def test_the_command_says_what_to_do_and_exits_with_4(
 ) -> None:
     words = ["fsck", "--warehouse", str(tmp_path)]
     assert invoke(assay, words) == 0
-    assert capfd.readouterr().out == "1 runs checked, 0 problems\n"
+    assert capfd.readouterr().out == "1 run checked, 0 problems\n"
     warehouse.put("runs/2026-11-01/bad.json", '{"run"')
     warehouse.put("labels/dt=2026-11-01/run=x-1/part-0.parquet", "")
     assert invoke(assay, words) == 4
@@ -90,7 +90,7 @@ def test_the_command_says_what_to_do_and_exits_with_4(
         "  restore it from a backup, or delete it; until then its run is not listed, and its tables are kept",
         "labels/dt=2026-11-01/run=x-1 belongs to no committed run: `assay vacuum` removes it, unless a process still "
         "writes it",
-        "1 runs checked, 1 problems",
+        "1 run checked, 1 problem",
     ]
     assert f"the warehouse has 1 problems ({tmp_path})" in err
     assert invoke(assay, [*words, "--output", "json"]) == 4
