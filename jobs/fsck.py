@@ -41,4 +41,4 @@ def command(warehouse: str, output: str) -> None:
             )
         click.echo(f"{format_count(state.runs, 'run')} checked, {format_count(len(state.problems), 'problem')}")
     if state.problems:
-        raise DataQualityError(f"the warehouse has {len(state.problems)} problems", where=warehouse)
+        raise DataQualityError(f"the warehouse has {format_count(len(state.problems), 'problem')}", where=warehouse)

@@ -101,7 +101,7 @@ def find_common_metrics(runs: tuple[Manifest, Manifest]) -> tuple[list[MetricSpe
     metrics = [parse_metric(name) for name in second["metrics"] if name in first["metrics"]]
     specs = [spec for spec in metrics if spec.metric.scope != "system"]
     if not specs:
-        raise InputError("the runs have no metric in common", hint="evaluate one of them again")
+        raise InputError("the runs have no metric in common", hint="evaluate one again with the other's metrics")
     before = [tuple(columns) for columns in first.get("segments", ())]
     segments = [tuple(columns) for columns in second.get("segments", ()) if tuple(columns) in before]
     return specs, tuple(segments)

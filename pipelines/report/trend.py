@@ -66,7 +66,7 @@ def read_trend(
     runs = [m for m in select_live(with_metrics) if m.dt >= first][:RUNS]
     if not runs:
         late = f" since {since}" if since else ""
-        raise InputError(f"there is no run with metrics{late}", where=storage.uri, hint="`assay runs` lists the runs")
+        raise InputError(f"there is no run with metrics{late}", where=storage.uri, hint="`assay evaluate` creates one")
     names = list(systems) or list(runs[0].systems)
     trend: dict[str, list[TrendValue]] = {system: [] for system in names}
     before: dict[str, Manifest] = {}

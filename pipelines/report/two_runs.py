@@ -66,7 +66,8 @@ def find_common_systems(runs: tuple[Manifest, Manifest], system: str | None = No
         hint = did_you_mean(system, common)
         raise ConfigurationError(f"the runs do not both have the system {system!r}", where="--system", hint=hint)
     if not common:
-        raise InputError("the runs have no system in common", hint="evaluate one of them again")
+        hint = "`assay compare --system NEW --before-system OLD` compares systems with different names"
+        raise InputError("the runs have no system in common", hint=hint)
     return [system] if system else common[:PAIRS]
 
 
@@ -78,7 +79,7 @@ def gather_two_runs(
     compared = {row["metric"] for comparison in comparisons.values() for row in comparison.comparisons}
     specs = [spec for spec in map(parse_metric, read_shown_metrics(after)) if spec.key in compared]
     if not specs:
-        raise InputError("the runs have no metric in common", hint="evaluate one of them again")
+        raise InputError("the runs have no metric in common", hint="evaluate one again with the other's metrics")
     keys = select_headline_keys(after, specs) or (specs[0].key,)
     headline = next(spec for spec in specs if spec.key == keys[0])
     data = TwoRunData(before=before, after=after, specs=specs, headline=headline, comparisons=comparisons)

@@ -152,7 +152,7 @@ def find_run(storage: Storage, name: str | None = None, *, having: str | None = 
     raise InputError(
         f"there is no run {name!r}{with_table}" if name else f"there is no committed run{with_table}",
         where=storage.uri,
-        hint=did_you_mean(name or "", names) if names else "create one with `assay evaluate`; `assay runs` lists them",
+        hint=did_you_mean(name or "", names) if names else "create one with `assay evaluate`",
     )
 
 

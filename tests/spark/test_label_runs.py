@@ -94,7 +94,7 @@ def test_a_small_log_is_undecidable(spark: SparkSession, folder: Path, outcome: 
         rest = f"{row.queries} queries, fewer than min_queries = 100; {row.unjudged} more have too little judged"
         assert verdict["reason"] == rest
         share = row.queries / (row.queries + row.unjudged)
-        text = f"undecidable from this log: {row.queries} of {row.queries + row.unjudged} queries ({share:.0%}, "
+        text = f"Undecidable from this log: {row.queries} of {row.queries + row.unjudged} queries ({share:.0%}, "
         assert readings[row.candidate, "undecidable_from_this_log"].startswith(text)
         assert "p-values and intervals treat them as true" in readings[row.candidate, "labels_taken_as_true"]
     assert {verdict["candidate"] for verdict in manifest.gate} == candidates

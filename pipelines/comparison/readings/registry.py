@@ -127,7 +127,13 @@ def collect_readings(context: ReadingContext) -> Iterator[Reading]:
         for name, rule in READINGS.items():
             text = rule(pair)
             if text is not None:
-                yield Reading(name, pair.baseline, pair.candidate, text)
+                yield Reading(name, pair.baseline, pair.candidate, _capitalise(text, pair))
+
+
+def _capitalise(text: str, pair: ComparedPair) -> str:
+    """A sentence begins with a capital letter, unless with the name of a metric or a system."""
+    names = {spec.name for spec in pair.config.specs} | {pair.baseline, pair.candidate}
+    return text if text.startswith(tuple(names)) else text[:1].upper() + text[1:]
 
 
 def format_change(row: Row) -> str:

@@ -123,10 +123,11 @@ def _compare_unjudged_rules(pair: ComparedPair, spec: MetricSpec) -> str | None:
         return None
     change = "an unknown amount" if ruled["p_value"] is None else format_change(ruled)
     gate = f" (gate: {ruled['gate']})" if ruled["gate"] else ""
+    junk = "; taking them out after it favours one that ranks junk. A posterior does none of these."
     return (
         f"the answer rests on how unjudged documents are counted: {spec.name} differs by {change}{gate}, but by "
-        f"{'; by '.join(changed)}. Counting them as 0 favours who served the log, taking them out first a newcomer"
-        + (", taking them out after the cut who ranks junk; the posterior does neither." if POSTERIOR in ways else ".")
+        f"{'; by '.join(changed)}. Counting them as 0 favours the system that served the log; taking them out before "
+        f"the cut favours a new one{junk if POSTERIOR in ways else '.'}"
     )
 
 

@@ -139,7 +139,7 @@ def test_fewer_than_a_hundred_queries_decide_nothing(queries: int, fires: bool) 
     few = row("ndcg_at_10", 0.02, p, queries=queries, unjudged=400, kept_traffic=0.25)
     text = fired(few, behaviour=True).get("undecidable_from_this_log", "")
     share = f"{queries} of {queries + 400} queries ({queries / (queries + 400):.0%}, 25% of the traffic)"
-    assert (f"undecidable from this log: {share}" in text) == fires
+    assert (f"Undecidable from this log: {share}" in text) == fires
     assert "undecidable_from_this_log" not in fired(few), "people's judgments are another matter"
 
 
@@ -317,4 +317,4 @@ def test_an_answer_of_the_posterior_is_compared_with_the_other_rules() -> None:
     ways = [row("ndcg_at_10", delta, 0.001, unjudged=rule, gate=None) for rule, delta in rules.items()]
     text = fired(row("ndcg_at_10", 0.02, 0.001), sensitivity=ways, config=configure())["rests_on_the_unjudged"]
     assert "differs by +0.0200" in text and "-0.0100" in text and "+0.0500" not in text
-    assert "the posterior does neither" in text
+    assert "A posterior does none of these" in text

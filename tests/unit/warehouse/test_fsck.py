@@ -92,6 +92,6 @@ def test_the_command_says_what_to_do_and_exits_with_4(
         "writes it",
         "1 run checked, 1 problem",
     ]
-    assert f"the warehouse has 1 problems ({tmp_path})" in err
+    assert f"the warehouse has 1 problem ({tmp_path})" in err
     assert invoke(assay, [*words, "--output", "json"]) == 4
     assert json.loads(capfd.readouterr().out)["problems"][0]["path"] == "runs/2026-11-01/bad.json"
