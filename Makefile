@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 DEMO := build/demo
 PORT ?= 5000
 
-.PHONY: help setup lock demo ui test unit fuzz faults lint types audit bench docs clean java
+.PHONY: help setup lock demo ui test unit fuzz faults lint types audit bench docs site clean java
 
 help:  ## print this list
 	@grep -E '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk -F':.*?## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -30,9 +30,11 @@ $(READY): conf/constraints.txt pyproject.toml
 java:
 	@java -version >/dev/null 2>&1 || { echo "Assay needs Java 17 or newer, and there is none. Install it, e.g.: apt-get install openjdk-17-jre-headless (Debian), brew install openjdk@17 (macOS)" >&2; exit 1; }
 
-lock: $(READY)  ## resolve pyproject.toml into conf/constraints.txt again
+lock: $(READY)  ## resolve pyproject.toml into conf/constraints.txt, and MkDocs into conf/docs.txt, again
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --upgrade --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --no-emit-find-links --extra dev pyproject.toml -o conf/constraints.txt
+	@echo mkdocs-material | $(BIN)/uv pip compile -q --universal --python-version 3.11 --upgrade --generate-hashes --no-header \
+	  --no-annotate --no-emit-index-url --no-emit-find-links - -o conf/docs.txt
 
 demo: $(READY) java  ## simulate a week of search logs, evaluate four systems on it, and compare with the truth
 	@$(BIN)/python -m jobs.demo $(DEMO)
@@ -70,6 +72,16 @@ audit: $(READY)  ## look for known vulnerabilities of the locked packages; needs
 
 docs: $(READY)  ## regenerate the reference pages of docs/
 	@$(BIN)/python -m jobs.docs docs
+
+# MkDocs has an environment of its own: Assay does not need it.
+build/docs-venv/.ready: conf/docs.txt $(READY)
+	@test -x build/docs-venv/bin/python || $(PYTHON) -m venv build/docs-venv
+	@$(BIN)/uv pip sync -q --python build/docs-venv/bin/python --require-hashes conf/docs.txt
+	@touch $@
+
+site: build/docs-venv/.ready  ## build the documentation site into build/site; a broken link is an error
+	@NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/mkdocs build -q --strict -f conf/mkdocs.yml
+	@echo "Site: build/site/index.html"
 
 bench: $(READY) java  ## measure Assay against other tools, as ratios in one run
 	@$(BIN)/python -m benchmarks

@@ -22,6 +22,7 @@ KINDS = {
     "bigint": pa.int64(),
     "double": pa.float64(),
     "boolean": pa.bool_(),
+    "array<string>": pa.list_(pa.string()),
 }
 HOSTILE = (
     "<script>alert(1)</script>",
