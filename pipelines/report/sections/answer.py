@@ -12,7 +12,7 @@ from pipelines.report.sections.verdict import WORDS
 from pipelines.report.tables import format_interval, render_table
 from pipelines.warehouse.tables import Row
 
-CARDS, CAUTIONS, MOVERS = 40, 3, 3
+CARDS, CAUTIONS, MOVERS = 40, 1, 3
 CANDIDATES = 3  # whose movers are on the first page
 OUTCOMES = {  # class and words of an outcome
     "better": ("pass", "Better"),
@@ -51,7 +51,7 @@ def _render_gate(data: ReportData) -> Markup | None:
 
 
 def _render_card(data: ReportData, answer: CandidateAnswer) -> Markup:
-    """The verdict on one candidate, what to do, and the largest risks in sentences."""
+    """The verdict on one candidate, what to do, and the largest risk in full."""
     tone, words = OUTCOMES[answer.outcome]
     pair = (answer.baseline, answer.candidate)
     readings = [r for r in data.manifest.readings if (r["baseline"], r["candidate"]) == pair]

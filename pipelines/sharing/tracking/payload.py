@@ -7,13 +7,13 @@ import hashlib
 import json
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
 
-from pipelines.comparison.answers import answer_comparisons
+from pipelines.comparison.answers import CandidateAnswer, answer_comparisons, find_baseline, find_headline
 from pipelines.comparison.verdicts import find_worst_outcome
 from pipelines.config.load import flatten
 from pipelines.sharing.tracking.protocol import Payload, TrackedRun
@@ -45,11 +45,12 @@ def build_payload(storage: Storage, manifest: Manifest, experiment: str) -> Payl
     common = {"dt": manifest.dt, "run": manifest.run, "config_hash": manifest.config_hash}
     common |= {"git_sha": sha} if (sha := _read_git_sha()) else {}
     compared = run.rows("comparisons", most=METRICS, first=_pair_order, where=pc.field("segment") == EVERYTHING)
-    verdicts = [f"**{answer.sentence}** {answer.advice}" for answer in answer_comparisons(manifest, compared)]
+    answers = answer_comparisons(manifest, compared)
+    verdicts = [_describe_answer(answer) for answer in answers]
     readings = [f"{r['candidate']} against {r['baseline']}: {r['text']}" for r in manifest.readings]
     note = "\n\n".join([*verdicts, *readings])
     parent = TrackedRun(
-        name=f"{manifest.dt} {manifest.run}",
+        name=_name_run(manifest),
         tags=_clean_tags(
             common
             | {
@@ -59,7 +60,7 @@ def build_payload(storage: Storage, manifest: Manifest, experiment: str) -> Payl
                 "mlflow.note.content": note,
             }
         ),
-        metrics=_collect_run_metrics(run),
+        metrics=_collect_headline_metrics(manifest, answers) | _collect_run_metrics(run),
         params=_collect_params(manifest),
     )
     return Payload(
@@ -70,7 +71,7 @@ def build_payload(storage: Storage, manifest: Manifest, experiment: str) -> Payl
         started=ended - int(sum(manifest.seconds.values()) * 1000),
         ended=ended,
         parent=parent,
-        systems=tuple(_build_system_run(run, system, common) for system in manifest.systems),
+        systems=tuple(_build_system_run(run, system, common, compared, answers) for system in manifest.systems),
         inputs=tuple(_describe_input(name, record) for name, record in manifest.inputs.items()),
         files={
             "manifest.json": manifest_path(manifest.dt, manifest.run),
@@ -103,8 +104,34 @@ def _clean_part(text: str) -> str:
     return plain if plain == text else f"{plain[:70]}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
 
 
-def _build_system_run(run: RunTables, system: str, common: Mapping[str, str]) -> TrackedRun:
-    """Every average of one system: over all queries with its interval, then by segment, the largest first."""
+def _name_run(manifest: Manifest) -> str:
+    """The date, the gate's verdict where there is one, and the beginning of the run's id."""
+    gate = f", gate {summarise_gate(manifest)}" if manifest.gate else ""
+    return f"{manifest.dt}{gate} ({manifest.run[:8]})"
+
+
+def _describe_answer(answer: CandidateAnswer) -> str:
+    return f"**{answer.sentence}** {answer.advice}"
+
+
+def _collect_headline_metrics(manifest: Manifest, answers: Sequence[CandidateAnswer]) -> dict[str, float]:
+    """The difference of each candidate in the headline metric, without a slash: MLflow shows such metrics first."""
+    spec = find_headline(manifest)
+    shown = [] if spec is None else [answer for answer in answers if answer.delta is not None][:METRICS]
+    return {metric_key(f"{spec.key} delta {answer.candidate}"): answer.delta or 0.0 for answer in shown if spec}
+
+
+def _build_system_run(
+    run: RunTables,
+    system: str,
+    common: Mapping[str, str],
+    compared: Sequence[Row],
+    answers: Sequence[CandidateAnswer],
+) -> TrackedRun:
+    """Every average of one system: over all queries with its interval, then by segment, the largest first.
+
+    A candidate has its differences from the baseline and the verdict on it, too.
+    """
     rows = run.rows(
         "segment_metrics",
         most=METRICS,
@@ -120,7 +147,19 @@ def _build_system_run(run: RunTables, system: str, common: Mapping[str, str]) ->
         ends = {"low": row["macro_low"], "high": row["macro_high"], "queries": row["queries"]}
         ends |= {"weighted": row["weighted"]}
         metrics |= {f"{end}/{row['metric']}": value for end, value in ends.items() if value is not None}
-    return TrackedRun(name=system[:200], tags=_clean_tags({**common, "system": system}), metrics=metrics)
+    baseline = find_baseline(run.manifest, compared)
+    own = [row for row in compared if (row["candidate"], row["baseline"]) == (system, baseline)]
+    deltas = {f"delta/{row['metric']}": row["delta"] for row in own if row["delta"] is not None}
+    role = "baseline" if system == baseline else "candidate" if own else "evaluated"
+    note = "\n\n".join(_describe_answer(answer) for answer in answers if answer.candidate == system)
+    params = {"system": system, "role": role, "metrics": _format_value(run.manifest.config.get("metrics"))}
+    params |= {f"conventions.{name}": _format_value(value) for name, value in run.manifest.conventions.items()}
+    return TrackedRun(
+        name=system[:200],
+        tags=_clean_tags({**common, "system": system, "role": role, "mlflow.note.content": note}),
+        metrics=metrics | deltas,
+        params={key: value[:VALUE] for key, value in params.items() if value},
+    )
 
 
 def _collect_run_metrics(run: RunTables) -> dict[str, float]:

@@ -39,6 +39,12 @@ def test_a_run_becomes_a_parent_and_a_child_per_system(tmp_path: Path) -> None:
     assert payload.ended - payload.started == 4750
     assert payload.parent.params["metrics"] == '["ndcg@10", "recall@10", "recall@20"]'
     assert payload.inputs[0]["digest"] == "d1"
+    assert payload.parent.name == "2026-11-01 (aaaaaaaa)"
+    assert next(iter(payload.parent.metrics)) == "ndcg_at_10 delta new", "without a slash it is shown first"
+    assert new.metrics["delta/ndcg_at_10"] == payload.parent.metrics["ndcg_at_10 delta new"]
+    assert "delta/ndcg_at_10" not in old.metrics
+    assert (old.params["role"], new.params["role"], new.params["system"]) == ("baseline", "candidate", "new")
+    assert new.tags["mlflow.note.content"].startswith("**new beats old: ndcg@10 +0.0749")
 
 
 def test_settings_that_do_not_affect_numbers_are_no_parameters(tmp_path: Path) -> None:

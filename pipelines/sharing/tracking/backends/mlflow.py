@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 
 BATCH, BATCH_OF_PARAMS = 1000, 100  # MLflow's limits
 PARENT, SYSTEM, NAME = "mlflow.parentRunId", "system", "mlflow.runName"
+KIND, WITH_RUNS = "mlflow.experimentKind", "custom_model_development"  # opens on its runs rather than on traces
 
 
 class MlflowTracker:
@@ -43,6 +44,7 @@ class MlflowTracker:
         for system in payload.systems:
             child_id = children.get(system.tags[SYSTEM])
             child_id = _log_run(client, experiment, child_id, payload, system, {PARENT: parent_id})
+            _log_inputs(client, child_id, payload)
             client.set_terminated(child_id, "FINISHED", payload.ended)
         _log_files(client, parent_id, payload, self.storage)
         client.set_terminated(parent_id, "FINISHED", payload.ended)
@@ -81,10 +83,12 @@ class MlflowTracker:
         """The id of an experiment, which is created where it does not exist."""
         experiment = client.get_experiment_by_name(name)
         if experiment is not None:
+            if KIND not in experiment.tags:
+                client.set_experiment_tag(experiment.experiment_id, KIND, WITH_RUNS)
             return str(experiment.experiment_id)
         local = self.uri.startswith("sqlite:///") and self.storage.uri.startswith("file://")
         location = self.storage.path("mlflow/artifacts") if local else None
-        return str(client.create_experiment(name, artifact_location=location))
+        return str(client.create_experiment(name, artifact_location=location, tags={KIND: WITH_RUNS}))
 
 
 TRACKERS.register("mlflow", MlflowTracker)
