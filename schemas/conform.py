@@ -15,6 +15,7 @@ from schemas.outputs import QUARANTINE
 from schemas.table import MAX_TEXT, Column, Table
 
 CORRUPT = "_corrupt_record"  # where a reader puts the text of a line that it could not parse
+IGNORED = "_ignored"  # where a preset puts the reason why a row is not for this table
 _REASON = "_reason"
 _ROW = "_row"
 _NUMBERS = (T.NumericType, T.StringType, T.BooleanType, T.NullType)
@@ -100,7 +101,7 @@ def map_names(present: Sequence[str], table: Table, columns: Mapping[str, str]) 
             raise InputError(
                 f"{table.name} has no column {source_name!r}, which the configuration names for {name!r}",
                 where=f"inputs.{table.name}.columns.{name}",
-                hint=did_you_mean(source_name, present),
+                hint=f"{did_you_mean(source_name, present)}. A constant is written {name}: \"'{source_name}'\"",
             )
     return source
 

@@ -18,7 +18,7 @@ def test_every_file_of_a_package_is_registered() -> None:
 
 def test_a_name_is_registered_once() -> None:
     with pytest.raises(ValueError, match="format 'csv'"):
-        source_format("csv")(FORMATS["json"])
+        source_format("csv")(FORMATS["json"].find_reader("rankings"))
     declare = check(tables="t", severity="warn", threshold=0, measures="m", advice="a")
     with pytest.raises(ValueError, match="check 'volume'"):
         declare(CHECKS["volume"].run)
