@@ -78,7 +78,10 @@ def conform(raw: DataFrame, table: Table, *, columns: Mapping[str, str] | None =
     types = _read_types(lines, source)
     present = [c for c in table.columns if c.name in source]
     castable = {c.name: _make_castable(source[c.name], types[c.name], c) for c in present}
-    cast = {c.name: _cast_value(castable[c.name], c) if c in present else _null_value(c) for c in table.columns}
+    cast = {
+        c.name: _cast_value(castable[c.name], types[c.name], c) if c in present else _null_value(c)
+        for c in table.columns
+    }
     blank = {c.name: _is_blank(castable[c.name], types[c.name]) for c in present}
     checks = [check for c in present for check in _build_checks(blank[c.name], cast[c.name], c)]
     reason = F.coalesce(*corrupt, *checks, *_check_one_of(table, cast), F.lit(None).cast("string"))
@@ -164,10 +167,13 @@ def _null_value(column: Column) -> SparkColumn:
     return F.lit(None).cast(column.type)
 
 
-def _cast_value(value: SparkColumn, column: Column) -> SparkColumn:
+def _cast_value(value: SparkColumn, kind: T.DataType, column: Column) -> SparkColumn:
     if column.type == "int":  # "3.0" is what pandas writes for an integer in a column with gaps
         number = value.try_cast("double")
         return F.coalesce(value.try_cast("int"), F.when(number == F.floor(number), number.try_cast("int")))
+    if column.type == "timestamp" and isinstance(kind, T.StringType):  # text of a number is seconds, as a number is
+        number = F.when(value.rlike(r"^\s*\d+(\.\d+)?\s*$"), value.try_cast("double").try_cast("timestamp"))
+        return F.coalesce(value.try_cast("timestamp"), number)
     return value.try_cast(column.type)
 
 

@@ -7,6 +7,7 @@ be counted. A general format reads every table in one way; a preset has a reader
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -27,7 +28,9 @@ class SourceFormat:
     name: str
     read: Reader | None = None
     readers: Mapping[str, Reader] | None = None  # of a preset, by table
-    options: tuple[str, ...] | None = None  # None where they are those of Spark's reader
+    options: Mapping[str, str] | None = (
+        None  # name -> pattern of its values; None where they are those of Spark's reader
+    )
 
     def find_reader(self, table: str) -> Reader:
         """The reader for a table; raises `ValueError` where the format does not give it."""
@@ -37,12 +40,14 @@ class SourceFormat:
         return reader
 
     def check_options(self, options: Mapping[str, str]) -> None:
-        """Refuse an option that the format does not take."""
+        """Refuse an option that the format does not take, or a value that the option does not."""
         if self.options is None:
             return
-        for name in options:
+        for name, value in options.items():
             if name not in self.options:
                 raise ValueError(f"the format {self.name} has no option {name!r}: {did_you_mean(name, self.options)}")
+            if re.fullmatch(self.options[name], value) is None:
+                raise ValueError(f"the option {name} of {self.name} is {value!r}: it must match {self.options[name]}")
 
 
 FORMATS: Registry[SourceFormat] = Registry("format", "pipelines.inputs.formats")
@@ -58,6 +63,6 @@ def source_format(name: str) -> Callable[[Reader], Reader]:
     return register
 
 
-def register_preset(name: str, readers: Mapping[str, Reader], options: Sequence[str] = ()) -> None:
-    """Register the readers of a preset, one for each table that it gives."""
-    FORMATS.register(name, SourceFormat(name, readers=readers, options=tuple(options)))
+def register_preset(name: str, readers: Mapping[str, Reader], options: Mapping[str, str]) -> None:
+    """Register the readers of a preset, one for each table that it gives, and the patterns of its options."""
+    FORMATS.register(name, SourceFormat(name, readers=readers, options=options))

@@ -12,8 +12,8 @@ from pipelines.quality.registry import Finding, QualityFacts, check, check_share
     severity="error",
     threshold=0.001,
     measures="largest share of times before 2000 or over a year after the date, or of dwell times over a day",
-    advice="say the unit where it is read: inputs.TABLE.columns.ts: timestamp_seconds(NAME), timestamp_millis(NAME) or "
-    "timestamp_micros(NAME), with the name in the data; for a dwell time, dwell_seconds: NAME / 1000",
+    advice="give the unit: inputs.TABLE.columns.ts: timestamp_millis(bigint(NAME)), timestamp_micros or "
+    "timestamp_seconds, with the name in the data; for a dwell time, columns.dwell_seconds: NAME / 1000",
 )
 def time_units(facts: QualityFacts, threshold: float) -> Iterator[Finding]:
     """A time in the wrong unit is decades off, and breaks every rule about minutes and days."""
