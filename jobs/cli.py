@@ -11,6 +11,7 @@ import click
 
 COMMANDS = {
     "evaluate": ("jobs.evaluate", "Score systems against labels and publish the result."),
+    "inspect": ("jobs.inspect", "Show what is in files, and draft the configuration that reads them."),
     "check": ("jobs.check", "Check the data of a date without evaluating it."),
     "label": ("jobs.label", "Build labels from a log and publish them without evaluating anything."),
     "explain": ("jobs.explain", "Explain how a list got its metrics, or why a document has its grade."),

@@ -198,6 +198,9 @@ def _notes(manifest: Manifest, warehouse: str, *, reused: bool) -> list[str]:
         if rejected:
             reasons = ", ".join(f"{reason} ({rows:,})" for reason, rows in counts["rejected"].items())
             lines.append(f"! {rejected:,} of {counts['read']:,} rows of {name} are in quarantine: {reasons}")
+        if counts.get("ignored"):
+            reasons = ", ".join(f"{reason} ({rows:,})" for reason, rows in counts["ignored"].items())
+            lines.append(f"! {sum(counts['ignored'].values()):,} rows are not for {name} and are ignored: {reasons}")
         if counts["missing_days"]:
             lines.append(f"! {name} has no data for {', '.join(counts['missing_days'])}")
     written = ", ".join(f"{name} ({format_count(record.rows, 'row')})" for name, record in manifest.tables.items())

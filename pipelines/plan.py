@@ -83,7 +83,7 @@ def look_ahead(work: Work, date: dt.date) -> LocalInputs | None:
         return None
     listings: dict[str, FileListing] = {}
     for name, source in work.config.sources().items():
-        listing = None if source.table is not None else list_locally(name, source, date)
+        listing = list_locally(name, source, date)
         if listing is None:
             return None
         listings[name] = listing

@@ -15,6 +15,7 @@ from schemas.outputs import QUARANTINE
 from schemas.table import MAX_TEXT, Column, Table
 
 CORRUPT = "_corrupt_record"  # where a reader puts the text of a line that it could not parse
+IGNORED = "_ignored"  # where a preset puts the reason why a row is not for this table
 _REASON = "_reason"
 _ROW = "_row"
 _NUMBERS = (T.NumericType, T.StringType, T.BooleanType, T.NullType)
@@ -77,7 +78,10 @@ def conform(raw: DataFrame, table: Table, *, columns: Mapping[str, str] | None =
     types = _read_types(lines, source)
     present = [c for c in table.columns if c.name in source]
     castable = {c.name: _make_castable(source[c.name], types[c.name], c) for c in present}
-    cast = {c.name: _cast_value(castable[c.name], c) if c in present else _null_value(c) for c in table.columns}
+    cast = {
+        c.name: _cast_value(castable[c.name], types[c.name], c) if c in present else _null_value(c)
+        for c in table.columns
+    }
     blank = {c.name: _is_blank(castable[c.name], types[c.name]) for c in present}
     checks = [check for c in present for check in _build_checks(blank[c.name], cast[c.name], c)]
     reason = F.coalesce(*corrupt, *checks, *_check_one_of(table, cast), F.lit(None).cast("string"))
@@ -100,7 +104,7 @@ def map_names(present: Sequence[str], table: Table, columns: Mapping[str, str]) 
             raise InputError(
                 f"{table.name} has no column {source_name!r}, which the configuration names for {name!r}",
                 where=f"inputs.{table.name}.columns.{name}",
-                hint=did_you_mean(source_name, present),
+                hint=f"{did_you_mean(source_name, present)}. A constant is written {name}: \"'{source_name}'\"",
             )
     return source
 
@@ -163,10 +167,13 @@ def _null_value(column: Column) -> SparkColumn:
     return F.lit(None).cast(column.type)
 
 
-def _cast_value(value: SparkColumn, column: Column) -> SparkColumn:
+def _cast_value(value: SparkColumn, kind: T.DataType, column: Column) -> SparkColumn:
     if column.type == "int":  # "3.0" is what pandas writes for an integer in a column with gaps
         number = value.try_cast("double")
         return F.coalesce(value.try_cast("int"), F.when(number == F.floor(number), number.try_cast("int")))
+    if column.type == "timestamp" and isinstance(kind, T.StringType):  # text of a number is seconds, as a number is
+        number = F.when(value.rlike(r"^\s*\d+(\.\d+)?\s*$"), value.try_cast("double").try_cast("timestamp"))
+        return F.coalesce(value.try_cast("timestamp"), number)
     return value.try_cast(column.type)
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from pipelines.config.model import Config
-from pipelines.inputs.settings import InputSource
+from pipelines.inputs.settings import InputSource, RawSource
 from pipelines.quality.describe import render_quality_page
 from schemas.inputs import INPUTS
 from schemas.outputs import OUTPUTS
@@ -59,10 +59,12 @@ def _list_keys(model: type[BaseModel], at: str) -> Iterator[tuple[str, str, str,
         if inner is None:
             yield key, _format_field_type(field), _format_default(field), field.description or ""
         else:
-            key += "[]" if get_origin(field.annotation) is tuple else ""
+            origin = get_origin(field.annotation)
+            key += "[]" if origin is tuple else ".*" if origin is dict else ""
             yield key, "section", "required" if field.is_required() else "", field.description or ""
-            if inner is not InputSource or name == "rankings":  # the keys of all inputs are the same
-                yield from _list_keys(inner, key if inner is not InputSource else "inputs.*")
+            if inner is RawSource or (inner is InputSource and name != "rankings"):  # all inputs have the same keys
+                continue
+            yield from _list_keys(inner, key if inner is not InputSource else "inputs.*")
 
 
 def _find_section(annotation: Any) -> type[BaseModel] | None:

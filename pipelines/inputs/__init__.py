@@ -4,6 +4,7 @@ In: the configured sources. Out: one conformed table per input, its counts by re
 Entry functions: `read_input`, then `validate_inputs`.
 
 Files in reading order: `settings` (what can be configured), `format_registry` and `formats/` (one file per source
-format), `listing` (files and their digest, also without Spark), `read` (tables), `count` (one pass over an input),
-`opinions` (its columns), `validate` (all inputs of a run), `in_memory` (one table without Spark).
+format), `foreign` (what presets share), `listing` (files and their digest, also without Spark), `shape` (expressions,
+exploded arrays and views), `read` (tables), `count` (one pass over an input), `opinions` (its columns), `validate` (all
+inputs of a run), `in_memory` (one table without Spark).
 """

@@ -10,11 +10,13 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from schemas.conform import ConformedTable
+from schemas.conform import IGNORED, ConformedTable
 from schemas.errors import DataQualityError
 
+MAX_IGNORED = 50  # reasons to ignore a row that are recorded
 MAX_GROUPS = 1000  # reasons × systems of one input; only their counts reach the driver
 _SAMPLE = "sample"  # the struct column that carries the sampled columns
 
@@ -23,11 +25,12 @@ Group = dict[str, Any]
 
 @dataclass(frozen=True)
 class RowCount:
-    """Rows read of one input: each is either kept, or rejected for one reason."""
+    """Rows read of one input: each is either kept, or rejected for one reason. Ignored ones are not for the input."""
 
     read: int
     kept: int
     rejected: Mapping[str, int]
+    ignored: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,14 @@ def count_rows(table: ConformedTable, request: CountRequest) -> CountResult:
         values=dict(zip(request.aggregates, merged, strict=True)),
         sample=None if sample is None else _select_sample(counted, list(sample.columns)),
     )
+
+
+def count_ignored(rows: DataFrame | None) -> dict[str, int]:
+    """Count the rows that a preset ignores by reason, the most frequent ones first."""
+    if rows is None:
+        return {}
+    counts = rows.groupBy(IGNORED).count().orderBy(F.desc("count"), IGNORED).limit(MAX_IGNORED).collect()
+    return {row[IGNORED]: row["count"] for row in counts}
 
 
 def _name(number: int) -> str:

@@ -11,11 +11,11 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.inputs.settings import InputSource
+from pipelines.inputs.settings import InputSource, RawSource
 from schemas.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class FileListing:
     files: int
     bytes: int
     digest: str
+    parts: Mapping[str, FileListing] = field(default_factory=dict)  # of a view: the listing of each source
 
 
 @dataclass(frozen=True)
@@ -53,29 +54,47 @@ def window_dates(date: dt.date, days: int) -> list[dt.date]:
     return [date - dt.timedelta(days=back) for back in reversed(range(days))]
 
 
-def list_locally(name: str, source: InputSource, date: dt.date) -> FileListing | None:
+def list_locally(name: str, source: RawSource, date: dt.date) -> FileListing | None:
     """List the files of an input without Spark; None where only Spark can tell what its path leads to."""
+    if source.table is not None:
+        return None
+    if isinstance(source, InputSource) and source.view is not None:
+        parts = {part: list_locally(f"{name}.sources.{part}", raw, date) for part, raw in source.sources.items()}
+        listed = {part: listing for part, listing in parts.items() if listing is not None}
+        return _combine(listed) if len(listed) == len(parts) else None
     places = _locate_days(source, date)
-    paths = {day: _resolve_local(place) for day, place in places.items()}
+    paths = {place: _resolve_local(place) for place in places}
     if not all(paths.values()):
         return None
     try:
-        existing = {day: str(path) for day, path in paths.items() if path and os.path.lexists(path)}
+        existing = {place: path for place, path in paths.items() if path and os.path.lexists(path)}
         totals = _sum_local(list(existing.values()))
     except OSError:  # Spark reports what cannot be read
         return None
-    return _describe(name, source, date, places, existing, totals)
+    return _describe(name, source, date, places, list(existing), totals)
 
 
-def list_with_spark(spark: SparkSession, name: str, source: InputSource, date: dt.date) -> FileListing:
-    """List the files of an input with Spark, which knows every file system."""
+def list_with_spark(spark: SparkSession, name: str, source: RawSource, date: dt.date) -> FileListing:
+    """List the files of a path with Spark, which knows every file system."""
     places = _locate_days(source, date)
-    existing = dict(places)
-    totals = _sum_with_spark(spark, list(places.values()))
+    existing = list(places)
+    totals = _sum_with_spark(spark, existing)
     if totals is None:
-        existing = {d: p for d, p in places.items() if len(places) > 1 and _sum_with_spark(spark, [p]) is not None}
-        totals = _sum_with_spark(spark, list(existing.values())) if existing else None
+        existing = [p for p in places if len(places) > 1 and _sum_with_spark(spark, [p]) is not None]
+        totals = _sum_with_spark(spark, existing) if existing else None
     return _describe(name, source, date, places, existing, totals or _FileTotals(0, 0, 0))
+
+
+def _combine(parts: Mapping[str, FileListing]) -> FileListing:
+    """The listing of a view: the files of all its sources."""
+    return FileListing(
+        places=tuple(place for part in parts.values() for place in part.places),
+        missing_days=tuple(sorted({day for part in parts.values() for day in part.missing_days})),
+        files=sum(part.files for part in parts.values()),
+        bytes=sum(part.bytes for part in parts.values()),
+        digest=hash_totals(*[part.digest for part in parts.values()]),
+        parts=parts,
+    )
 
 
 def hash_totals(*parts: object) -> str:
@@ -83,32 +102,36 @@ def hash_totals(*parts: object) -> str:
     return hashlib.sha256(" ".join(map(str, parts)).encode()).hexdigest()[:_FIRST]
 
 
-def _locate_days(source: InputSource, date: dt.date) -> dict[str, str]:
-    """The place of each day of the window; a path without a date has one."""
-    path = str(source.path)
-    days = window_dates(date, source.days) if "{date}" in path else [date]
-    return {day.isoformat(): path.replace("{date}", day.isoformat()) for day in days}
+def _locate_days(source: RawSource, date: dt.date) -> dict[str, str]:
+    """The places of the window, each with its day; a path without a date has one place."""
+    return {
+        path.replace("{date}", day.isoformat()): day.isoformat()
+        for path in source.paths
+        for day in (window_dates(date, source.days) if "{date}" in path else [date])
+    }
 
 
 def _describe(
     name: str,
-    source: InputSource,
+    source: RawSource,
     date: dt.date,
     places: Mapping[str, str],
-    existing: Mapping[str, str],
+    existing: Sequence[str],
     totals: _FileTotals,
 ) -> FileListing:
-    if not totals.files:
-        first, last = min(places.values()), max(places.values())
-        dated = "{date}" in str(source.path)
+    missing = [place for place in places if place not in existing]
+    fixed = [place for place in missing if place in source.paths]  # without a date in it
+    if fixed or not totals.files:
+        dated = "{date}" in "".join(source.paths) and not fixed
+        first, last = min(fixed or places), max(fixed or places)
         raise InputError(
             f"{name} has no data for {date}" if dated else f"{name} does not exist or has no files",
             where=f"inputs.{name}: {first}" + ("" if first == last else f" to {last}"),
             hint=f"check inputs.{name}.path" + (" and --date" if dated else ""),
         )
     return FileListing(
-        places=tuple(place for day, place in places.items() if day in existing),
-        missing_days=tuple(day for day in places if day not in existing),
+        places=tuple(place for place in places if place in existing),
+        missing_days=tuple(dict.fromkeys(places[place] for place in missing)),
         files=totals.files,
         bytes=totals.bytes,
         digest=hash_totals(totals.files, totals.hashes),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipelines.inputs.format_registry import FORMATS
 from pipelines.inputs.listing import FileListing, hash_totals, list_with_spark
-from pipelines.inputs.settings import InputSource
+from pipelines.inputs.settings import InputSource, RawSource
+from pipelines.inputs.shape import add_expressions, filter_rows, run_view
+from schemas.conform import IGNORED
 from schemas.spark_errors import raise_input_errors
 
 
@@ -23,6 +25,7 @@ class InputTable:
     missing_days: tuple[str, ...]
     files: int
     digest: str
+    ignored: DataFrame | None = None  # the rows that a preset sorts out, with the reason in `_ignored`
 
 
 def read_input(
@@ -30,19 +33,46 @@ def read_input(
 ) -> InputTable:
     """Read the table `name` from its configured source, for the window that ends with `date`.
 
-    `listing` has the files of a path where they have been listed already.
+    `listing` has the files of a path where they have been listed already. The expressions of `columns` are columns of
+    the result, named by their text.
     """
+    table = _read_view(spark, name, source, date, listing) if source.view else _read(spark, name, source, date, listing)
+    return replace(table, raw=add_expressions(table.raw, name, source))
+
+
+def _read_view(
+    spark: SparkSession, name: str, source: InputSource, date: dt.date, listing: FileListing | None
+) -> InputTable:
+    listings = {} if listing is None else listing.parts
+    tables = {
+        part: _read(spark, f"{name}.sources.{part}", raw, date, listings.get(part))
+        for part, raw in source.sources.items()
+    }
+    view = run_view(spark, name, source, {part: table.raw for part, table in tables.items()}, date)
+    return InputTable(
+        raw=filter_rows(view, name, source, date),
+        places=tuple(place for table in tables.values() for place in table.places),
+        missing_days=tuple(sorted({day for table in tables.values() for day in table.missing_days})),
+        files=sum(table.files for table in tables.values()),
+        digest=hash_totals(*[table.digest for table in tables.values()]),
+    )
+
+
+def _read(spark: SparkSession, name: str, source: RawSource, date: dt.date, listing: FileListing | None) -> InputTable:
     if source.table is not None:
         with raise_input_errors(f"inputs.{name}: table {source.table}"):
-            raw = _filter_rows(spark.table(source.table), source, date)
+            raw = filter_rows(spark.table(source.table), name, source, date)
             return InputTable(
                 raw=raw, places=(source.table,), missing_days=(), files=0, digest=hash_totals(*_sum_hashes(raw))
             )
     listing = listing or list_with_spark(spark, name, source, date)
     with raise_input_errors(f"inputs.{name}: {', '.join(listing.places)}"):
-        raw = _filter_rows(FORMATS[source.format](spark, listing.places, source.options), source, date)
+        read = FORMATS[source.format].find_reader(name)
+        raw = filter_rows(read(spark, listing.places, source.options), name, source, date)
+        kept, ignored = _split_ignored(raw)
     return InputTable(
-        raw=raw,
+        raw=kept,
+        ignored=ignored,
         places=listing.places,
         missing_days=listing.missing_days,
         files=listing.files,
@@ -50,8 +80,11 @@ def read_input(
     )
 
 
-def _filter_rows(raw: DataFrame, source: InputSource, date: dt.date) -> DataFrame:
-    return raw if source.where is None else raw.where(source.where.replace("{date}", date.isoformat()))
+def _split_ignored(raw: DataFrame) -> tuple[DataFrame, DataFrame | None]:
+    """The rows to use, and those that a preset ignores."""
+    if IGNORED not in raw.columns:
+        return raw, None
+    return raw.where(F.col(IGNORED).isNull()).drop(IGNORED), raw.where(F.col(IGNORED).isNotNull()).select(IGNORED)
 
 
 def _sum_hashes(rows: DataFrame) -> tuple[int, int]:

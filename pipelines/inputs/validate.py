@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.config.model import Config
-from pipelines.inputs.count import CountRequest, CountResult, RowCount, count_rows
+from pipelines.inputs.count import CountRequest, CountResult, RowCount, count_ignored, count_rows
 from pipelines.inputs.opinions import add_opinion_columns
 from pipelines.inputs.read import InputTable
 from schemas.conform import ConformedTable, conform
@@ -72,7 +72,9 @@ def validate_inputs(
     requests = build_requests(tables)
     for name, table in tables.items():
         with raise_input_errors(_describe_place(name, inputs[name])):
-            results[name] = count_rows(table, requests.get(name, CountRequest()))
+            result = count_rows(table, requests.get(name, CountRequest()))
+            ignored = count_ignored(inputs[name].ignored)
+            results[name] = replace(result, rows=replace(result.rows, ignored=ignored))
     for name, result in results.items():
         # With checks on, `usable_rows` reports rejected rows in more detail.
         limit = config.max_rejected if config.checks == "off" else 1.0

@@ -35,7 +35,7 @@ Aggregates = dict[FigureKey, RowAggregate]
 
 def list_requested_days(source: InputSource, date: dt.date) -> list[str] | None:
     """The days that the configuration requests of an input; None where it names none."""
-    dated = "{date}" in (source.path or "") or "{date}" in (source.where or "")
+    dated = any("{date}" in text for text in (*source.paths, source.where or ""))
     return [day.isoformat() for day in window_dates(date, source.days)] if dated else None
 
 

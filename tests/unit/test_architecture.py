@@ -26,7 +26,7 @@ LAYERS = {
     "warehouse": r"pipelines\.warehouse",
     # Each room's section of the configuration, and the registries whose names it accepts.
     "settings": r"pipelines\.\w+\.(\w+\.)?settings$"
-    r"|pipelines\.inputs\.(format_registry|formats)\b"
+    r"|pipelines\.inputs\.(format_registry|formats|foreign)\b"
     r"|pipelines\.quality\.(registry|checks)\b"
     r"|pipelines\.labels\.history\b"
     r"|pipelines\.labels\.propensity\.(registry|estimators|evidence|edges|information|measure|power)\b"

@@ -12,7 +12,7 @@ from pipelines.quality.registry import Finding, QualityFacts, check, check_share
     severity="error",
     threshold=0.001,
     measures="largest share of impressions at position 0",
-    advice="add 1 to position where the log is written, or read it through a view that does",
+    advice="add 1 where it is read: inputs.TABLE.columns.position: position + 1 (or the name it has in the data, + 1)",
 )
 def positions_from_zero(facts: QualityFacts, threshold: float) -> Iterator[Finding]:
     """A log that counts from 0 loses its first results to quarantine and shifts all others by one position."""

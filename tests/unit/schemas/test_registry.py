@@ -12,13 +12,13 @@ from schemas.registry import Registry
 
 
 def test_every_file_of_a_package_is_registered() -> None:
-    assert list(FORMATS) == ["csv", "json", "parquet", "trec_qrels", "trec_run"]
+    assert list(FORMATS) == ["csv", "ga4", "json", "parquet", "serp_arrays", "trec_qrels", "trec_run", "ubi"]
     assert set(CHECKS) == {path.stem for path in Path(str(checks.__file__)).parent.glob("[a-z]*.py")}
 
 
 def test_a_name_is_registered_once() -> None:
     with pytest.raises(ValueError, match="format 'csv'"):
-        source_format("csv")(FORMATS["json"])
+        source_format("csv")(FORMATS["json"].find_reader("rankings"))
     declare = check(tables="t", severity="warn", threshold=0, measures="m", advice="a")
     with pytest.raises(ValueError, match="check 'volume'"):
         declare(CHECKS["volume"].run)

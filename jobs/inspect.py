@@ -1,0 +1,83 @@
+"""Look at files before they are configured: `assay inspect`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from jobs.support.options import debug_option, output_option
+
+if TYPE_CHECKING:
+    from pipelines.inputs.guess import Draft
+    from pipelines.inputs.sample import ColumnProfile, FileSample
+
+
+@click.command("inspect")
+@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@click.option(
+    "--draft", "draft_file", metavar="FILE", help="Write the draft configuration here instead of printing it."
+)
+@output_option
+@debug_option
+def command(files: tuple[str, ...], draft_file: str | None, output: str) -> None:
+    """Show what is in files, and draft the configuration that reads them.
+
+    \b
+    assay inspect build/demo/logs/impressions build/demo/logs/interactions
+    """
+    from pipelines.inputs.guess import draft_input, write_draft
+    from pipelines.inputs.sample import profile_columns, sample_file
+
+    samples = [sample_file(path) for path in files]
+    profiles = [profile_columns(sample.rows) for sample in samples]
+    drafts = [(sample, draft) for sample in samples for draft in draft_input(sample)]
+    text = write_draft(drafts)
+    if draft_file is not None:
+        _write_new(draft_file, text)
+    if output == "json":
+        described = [
+            {"path": sample.path, "format": sample.format, "columns": [asdict(profile) for profile in columns]}
+            for sample, columns in zip(samples, profiles, strict=True)
+        ]
+        click.echo(json.dumps({"files": described, "draft": text}, default=str))
+        return
+    for sample, columns in zip(samples, profiles, strict=True):
+        _show_file(sample, columns, [draft for of, draft in drafts if of is sample])
+    click.echo(text if draft_file is None else f"Draft written to {draft_file}", nl=draft_file is not None)
+
+
+def _show_file(sample: FileSample, profiles: list[ColumnProfile], drafts: list[Draft]) -> None:
+    from rich.table import Table as Grid
+
+    from jobs.support.terminal import open_console, print_line
+    from schemas.printable import escape_line
+
+    console = open_console(wide=True)
+    print_line(console, f"{sample.path}: {sample.format}, the first {sample.rows.num_rows:,} rows")
+    grid = Grid("column", "type", "empty", "distinct", "smallest", "largest", "such as")
+    for profile in profiles:
+        ends = ["" if end is None else str(end) for end in (profile.smallest, profile.largest)]
+        cells = [profile.path, profile.type, f"{profile.empty:,}", f"{profile.distinct:,}", *ends]
+        grid.add_row(*[_cut(escape_line(cell)) for cell in [*cells, ", ".join(map(_cut, profile.values[:3]))]])
+    console.print(grid, markup=False)
+    for draft in drafts:
+        lacks = f", without {', '.join(column.name for column in draft.missing)}" if draft.missing else ""
+        print_line(console, f"It looks like {draft.table}{lacks}.")
+
+
+def _cut(text: str, length: int = 40) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def _write_new(path: str, text: str) -> None:
+    from schemas.errors import ConfigurationError
+
+    try:
+        with Path(path).open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise ConfigurationError("the file exists already", where=path, hint="give --draft a new name") from None

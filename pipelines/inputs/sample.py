@@ -1,0 +1,186 @@
+"""A sample of a file and a profile of its columns, without Spark: enough to see what a log has."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from schemas.errors import InputError
+
+MAX_ROWS = 10_000
+MAX_BYTES = 16 << 20  # of text
+_SHOWN = 20  # values of a column
+_TREC = {
+    "trec_run": ("query_id", "", "doc_id", "rank", "score", "system"),
+    "trec_qrels": ("query_id", "", "doc_id", "grade"),
+}
+
+
+@dataclass(frozen=True)
+class FileSample:
+    """The first rows of a file, or of the first file of a folder, and the format they are in."""
+
+    path: str
+    format: str
+    rows: pa.Table
+
+
+@dataclass(frozen=True)
+class ColumnProfile:
+    """A column or a field, by its path: `a.b` is a field, `a[]` the elements of an array."""
+
+    path: str
+    type: str
+    rows: int
+    empty: int
+    distinct: int
+    smallest: Any
+    largest: Any
+    values: tuple[str, ...]
+
+    @property
+    def is_number(self) -> bool:
+        return isinstance(self.smallest, int | float)
+
+
+def sample_file(path: str) -> FileSample:
+    """Read the first rows of a file or a folder."""
+    file = _find_first_file(Path(path))
+    try:
+        if file.suffix in (".parquet", ".pq") or _read_start(file)[:4] == b"PAR1":
+            batches = itertools.islice(pa.parquet.ParquetFile(file).iter_batches(MAX_ROWS), 1)
+            return FileSample(path, "parquet", pa.Table.from_batches(list(batches)))
+        return _sample_text(path, file)
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        raise InputError(
+            f"cannot read the file: {error}", where=str(file), hint="is it Parquet, CSV or JSON?"
+        ) from None
+
+
+def profile_columns(table: pa.Table) -> list[ColumnProfile]:
+    """Describe every column, with the fields of structs and the elements of arrays."""
+    return [profile for name in table.column_names for profile in _profile(name, table[name].combine_chunks())]
+
+
+def _find_first_file(path: Path) -> Path:
+    if not path.exists():
+        raise InputError("there is no such file", where=str(path), hint="check the path")
+    if not path.is_dir():
+        return path
+    for folder, folders, names in os.walk(path):
+        folders.sort()
+        for name in sorted(names):
+            if not name.startswith((".", "_")):
+                return Path(folder, name)
+    raise InputError("the folder has no files", where=str(path), hint="check the path")
+
+
+def _read_start(file: Path) -> bytes:
+    opener: Any = gzip.open if file.suffix == ".gz" else open
+    stream: IO[bytes]
+    with opener(file, "rb") as stream:
+        return stream.read(MAX_BYTES)
+
+
+def _sample_text(path: str, file: Path) -> FileSample:
+    content = _read_start(file)
+    if len(content) == MAX_BYTES:  # the last line may be cut
+        content = content[: content.rfind(b"\n") + 1]
+    lines = [line for line in content.decode("utf-8").splitlines()[: MAX_ROWS * 2] if line.strip()]
+    if not lines:
+        raise InputError("the file is empty", where=str(file), hint="check the path")
+    documents = list(_parse_documents(lines, content))
+    if documents:
+        rows = _build_table(documents[:MAX_ROWS])
+        return FileSample(path, _guess_json_format(lines[0], rows), rows)
+    for name, fields in _TREC.items():
+        parts = [line.split() for line in lines[:MAX_ROWS]]
+        if all(len(part) == len(fields) for part in parts) and (name == "trec_qrels" or parts[0][1] == "Q0"):
+            columns = zip(fields, zip(*parts, strict=True), strict=True)
+            return FileSample(path, name, pa.table({field: list(values) for field, values in columns if field}))
+    separator = "\t" if lines[0].count("\t") > lines[0].count(",") else ","
+    options = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    rows = pa.csv.read_csv(BytesIO(content), parse_options=options).slice(0, MAX_ROWS)
+    return FileSample(path, "csv", rows)
+
+
+def _parse_documents(lines: list[str], content: bytes) -> Iterator[dict[str, Any]]:
+    """The JSON objects of the lines, or of the whole file; none where it has none."""
+    if not any(line.lstrip().startswith("{") or "\t{" in line for line in lines[:2]):
+        return
+    for line in lines:
+        try:
+            document = json.loads(line[line.find("{") :])
+        except ValueError:
+            continue
+        if isinstance(document, dict) and not _is_action(document):
+            source = document.get("_source")
+            yield source if isinstance(source, dict) else document
+    if len(lines) > 1 and lines[0].strip() == "{":
+        yield json.loads(content)
+
+
+def _is_action(document: dict[str, Any]) -> bool:
+    """Whether a line of a bulk file says where the next line goes."""
+    return len(document) == 1 and next(iter(document)) in ("index", "create", "update", "delete")
+
+
+def _build_table(documents: list[dict[str, Any]]) -> pa.Table:
+    """The documents as a table; values whose types differ from row to row are text."""
+    names = dict.fromkeys(name for document in documents for name in document)
+    columns = {}
+    for name in names:
+        values = [document.get(name) for document in documents]
+        try:
+            columns[name] = pa.array(values)
+        except pa.ArrowException:
+            columns[name] = pa.array([None if value is None else str(value) for value in values])
+    return pa.table(columns)
+
+
+def _guess_json_format(line: str, rows: pa.Table) -> str:
+    names = set(rows.column_names)
+    if "judgmentRatings" in names or ("query_id" in names and names & {"action_name", "user_query"}):
+        return "ubi"
+    return "ga4" if {"event_name", "event_params", "items"} <= names else "json"
+
+
+def _profile(path: str, values: pa.Array) -> Iterator[ColumnProfile]:
+    if isinstance(values, pa.ChunkedArray):
+        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+    kind = values.type
+    if pa.types.is_struct(kind):
+        for field in kind:
+            yield from _profile(f"{path}.{field.name}", pc.struct_field(values, field.name))
+        return
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        yield from _profile(f"{path}[]", values.flatten())
+        return
+    if pa.types.is_dictionary(kind):
+        values = values.dictionary_decode()
+    present = values.drop_null()
+    ordered = not (pa.types.is_null(kind) or pa.types.is_nested(kind) or pa.types.is_boolean(kind)) and len(present)
+    ends = pc.min_max(present).as_py() if ordered else {"min": None, "max": None}
+    distinct = present.unique() if not pa.types.is_nested(kind) else present[:0]
+    yield ColumnProfile(
+        path=path,
+        type=str(kind),
+        rows=len(values),
+        empty=values.null_count,
+        distinct=len(distinct),
+        smallest=ends["min"],
+        largest=ends["max"],
+        values=tuple(str(value.as_py()) for value in distinct[:_SHOWN]),
+    )

@@ -1,0 +1,111 @@
+"""Shape raw rows as the configuration says: a view, exploded arrays, conditions and expressions.
+
+Every expression is analysed against the columns of the data before a row is read, and an error names its key. A value
+that cannot be converted becomes null, so that its row is quarantined instead of ending the run.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from uuid import uuid4
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pipelines.inputs.settings import PLACEHOLDER, InputSource, RawSource
+from schemas.conform import CORRUPT
+from schemas.errors import AssayError, ConfigurationError, InputError
+from schemas.spark_errors import describe_spark_error
+
+ITEM, INDEX = "item", "pos"  # an element of the array that `explode` names, and its index from 0
+_ANSI = "spark.sql.ansi.enabled"
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+def run_view(
+    spark: SparkSession, name: str, source: InputSource, tables: Mapping[str, DataFrame], date: dt.date
+) -> DataFrame:
+    """The rows of a view over named tables. A view can only be a query: it is the table of one."""
+    aliases = {part: f"{part}_{uuid4().hex}" for part in tables}
+    sql = PLACEHOLDER.sub(lambda match: {**aliases, "date": date.isoformat()}[match[1]], str(source.view))
+    try:
+        for part, table in tables.items():
+            table.createOrReplaceTempView(aliases[part])
+        with _report_sql(f"inputs.{name}.view", aliases), _convert_leniently(spark):
+            return spark.sql(f"SELECT * FROM (\n{sql}\n)")
+    finally:
+        for alias in aliases.values():
+            spark.catalog.dropTempView(alias)
+
+
+def filter_rows(raw: DataFrame, name: str, source: RawSource, date: dt.date) -> DataFrame:
+    """One row per element where an array is exploded, then the rows that meet the condition."""
+    spark = raw.sparkSession
+    if isinstance(source, InputSource) and source.explode is not None:
+        taken = [column for column in (ITEM, INDEX) if column in raw.columns]
+        if taken:
+            raise InputError(
+                f"the data has a column {taken[0]!r}, the name of a part of what is exploded",
+                where=f"inputs.{name}.explode",
+                hint=f"rename it in a view: SELECT {taken[0]} AS other, ...",
+            )
+        with _report_sql(f"inputs.{name}.explode"), _convert_leniently(spark):
+            raw = raw.select("*", F.posexplode(F.expr(source.explode)).alias(INDEX, ITEM))
+    if source.where is None:
+        return raw
+    with _report_sql(f"inputs.{name}.where"), _convert_leniently(spark):
+        return raw.where(source.where.replace("{date}", date.isoformat()))
+
+
+def add_expressions(raw: DataFrame, name: str, source: InputSource) -> DataFrame:
+    """Add each expression of `columns` as a column whose name is its text, to be renamed as any other column."""
+    for contract, text in source.columns.items():
+        if text in raw.columns or _NAME.fullmatch(text):  # a name; `conform` reports one that is not in the data
+            continue
+        with _report_sql(f"inputs.{name}.columns.{contract}"), _convert_leniently(raw.sparkSession):
+            raw = raw.select("*", F.expr(text).alias(text))
+    return raw
+
+
+@contextmanager
+def _convert_leniently(spark: SparkSession) -> Iterator[None]:
+    """Analyse what is inside so that a value that cannot be converted is null; the plan keeps it that way."""
+    before = spark.conf.get(_ANSI)
+    spark.conf.set(_ANSI, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(_ANSI, str(before))
+
+
+@contextmanager
+def _report_sql(key: str, aliases: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Report SQL that cannot be used with the key it stands at."""
+    try:
+        yield
+    except (AnalysisException, ParseException) as error:
+        raise _describe_sql_error(error, key, aliases or {}) from error
+
+
+def _describe_sql_error(error: Exception, key: str, aliases: Mapping[str, str]) -> AssayError:
+    condition, message = describe_spark_error(error)
+    message = re.sub(r"\s*SQLSTATE: \w+.*", "", message).replace(f", `{CORRUPT}`", "")
+    for part, alias in aliases.items():
+        message = message.replace(alias, f"{{{part}}}")
+    if isinstance(error, ParseException) or condition.startswith("PARSE"):
+        return ConfigurationError(f"the SQL cannot be parsed: {message}", where=key, hint="correct it there")
+    return InputError(f"the SQL does not fit the data: {message}", where=key, hint=_suggest_fix(condition))
+
+
+def _suggest_fix(condition: str) -> str:
+    if condition.startswith(("UNRESOLVED_COLUMN", "FIELD_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND")):
+        return "write a column of the data there; a constant stands in quotes of its own, as \"'text'\""
+    if condition.startswith("DATATYPE_MISMATCH"):
+        return "convert it there, as in bigint(NAME), string(NAME) or from_json(NAME, 'array<string>')"
+    if condition.startswith(("UNRESOLVED_ROUTINE", "WRONG_NUM_ARGS")):
+        return "look up the functions of Spark SQL"
+    return "correct it there; `assay inspect` shows the columns of a file"

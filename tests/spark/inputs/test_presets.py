@@ -1,0 +1,177 @@
+"""Presets on files as their producers write them: pages with arrays, tables with a clicked flag, and GA4."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from pipelines.inputs.count import count_ignored
+from pipelines.inputs.read import InputTable, read_input
+from pipelines.inputs.settings import InputSource
+from schemas.conform import conform
+from schemas.errors import InputError
+from schemas.inputs import INPUTS
+
+DAY = dt.date(2026, 11, 1)
+START = 1793491200  # 2026-11-01 00:00:00 UTC
+
+
+def write_lines(path: Path, rows: list[dict[str, Any]]) -> str:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def read_table(spark: SparkSession, name: str, path: str, preset: str, **options: str) -> InputTable:
+    return read_input(spark, name, InputSource(path=path, format=preset, options=options), DAY)
+
+
+def list_rows(table: InputTable, name: str, *columns: str) -> list[tuple[Any, ...]]:
+    rows: DataFrame = conform(table.raw, INPUTS[name]).rows
+    return sorted(tuple(row) for row in rows.selectExpr(*columns).collect())
+
+
+def test_pages_with_parallel_arrays(spark: SparkSession, tmp_path: Path) -> None:
+    pages = [
+        {
+            "search_id": "s1",
+            "q": "Lamp",
+            "time": START,
+            "doc_ids": ["a", "b", "c"],
+            "clicks": [0, 1, 0],
+            "random_bool": 1,
+        },
+        {
+            "search_id": "s2",
+            "q": "lamp ",
+            "time": START * 1000,
+            "doc_ids": ["b", "a"],
+            "clicks": ["a"],
+            "random_bool": 0,
+        },
+        {"search_id": "s3", "q": "sofa", "time": START, "doc_ids": ["a"], "clicks": [], "random_bool": 0},
+    ]
+    path = write_lines(tmp_path / "pages.json", pages)
+    shown = read_table(spark, "impressions", path, "serp_arrays")
+    columns = ("serp_id", "query_id", "doc_id", "position", "unix_seconds(ts)", "system")
+    assert list_rows(shown, "impressions", *columns) == [
+        ("s1", "lamp", "a", 1, START, "1"),
+        ("s1", "lamp", "b", 2, START, "1"),
+        ("s1", "lamp", "c", 3, START, "1"),
+        ("s2", "lamp", "a", 2, START, "0"),
+        ("s2", "lamp", "b", 1, START, "0"),
+        ("s3", "sofa", "a", 1, START, "0"),
+    ]
+    clicks = read_table(spark, "interactions", path, "serp_arrays")
+    assert list_rows(clicks, "interactions", "serp_id", "doc_id", "kind") == [
+        ("s1", "b", "click"),
+        ("s2", "a", "click"),
+    ]
+
+
+def test_results_with_fields_and_ids_that_start_again_in_every_file(spark: SparkSession, tmp_path: Path) -> None:
+    page = {"page_id": 1, "query": "lamp", "ts": "2026-11-01T00:00:00Z", "user": "u"}
+    results = [{"id": "a", "clicked": False, "rank": 0.0}, {"id": "b", "clicked": True, "rank": 1.0}]
+    write_lines(tmp_path / "log" / "1.json", [page | {"results": results}])
+    write_lines(tmp_path / "log" / "2.json", [page | {"query": "sofa", "results": results[:1]}])
+    shown = read_table(spark, "impressions", str(tmp_path / "log"), "serp_arrays", pages="file")
+    rows = list_rows(shown, "impressions", "query_id", "doc_id", "position", "serp_id")
+    assert [row[:3] for row in rows] == [("lamp", "a", 1), ("lamp", "b", 2), ("sofa", "a", 1)]
+    assert len({row[3] for row in rows}) == 2
+    clicks = read_table(spark, "interactions", str(tmp_path / "log"), "serp_arrays", pages="file")
+    assert list_rows(clicks, "interactions", "doc_id", "serp_id") == [("b", rows[1][3])]
+
+
+def test_one_table_with_a_clicked_flag_and_ranks_from_zero(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Ranks are floats from 0, and there is neither a time nor a user: derived, and reported."""
+    table = pd.DataFrame(
+        {"session": ["x", "x", "y"], "query": ["a b", "a b", "c"], "doc_id": ["d1", "d2", "d1"],
+         "rank": [0.0, 1.0, 0.0], "is_clicked": [0, 1, 0]}
+    )  # fmt: skip
+    table.to_parquet(tmp_path / "flat.parquet")
+    path = str(tmp_path / "flat.parquet")
+    with caplog.at_level(logging.WARNING):
+        shown = read_table(spark, "impressions", path, "serp_arrays", files="parquet", page="session")
+    messages = " ".join(record.getMessage() for record in caplog.records)
+    assert "pages have no time; the time at which the file was written is used: set options.time" in messages
+    assert "pages have no user; none is used" in messages
+    rows = list_rows(shown, "impressions", "serp_id", "query_id", "doc_id", "position")
+    assert rows == [("x", "a b", "d1", 1), ("x", "a b", "d2", 2), ("y", "c", "d1", 1)]
+    clicks = read_table(spark, "interactions", path, "serp_arrays", files="parquet", page="session")
+    assert list_rows(clicks, "interactions", "serp_id", "doc_id") == [("x", "d2")]
+    with pytest.raises(InputError, match="no column serp for page") as caught:
+        read_table(spark, "impressions", path, "serp_arrays", files="parquet", page="serp")
+    assert caught.value.where == "options.page"
+    assert "set it to one of session, query" in caught.value.hint
+
+
+def make_event(name: str, second: int, items: list[dict[str, Any]], **parameters: Any) -> dict[str, Any]:
+    """An event as BigQuery extracts it to JSON: integers are text, and a parameter has one of four types."""
+    kinds = {str: "string_value", int: "int_value", float: "double_value"}
+    values = {"ga_session_id": 77, **parameters}
+    return {
+        "event_date": "20261101",
+        "event_timestamp": str((START + second) * 1_000_000),
+        "event_name": name,
+        "event_params": [
+            {"key": key, "value": {kinds[type(value)]: str(value) if isinstance(value, int) else value}}
+            for key, value in values.items()
+        ],
+        "user_pseudo_id": "1234.5678",
+        "device": {"category": "mobile"},
+        "items": items,
+    }
+
+
+def make_item(name: str, index: str | None, **more: Any) -> dict[str, Any]:
+    listed = {"item_list_id": "(not set)", "item_list_name": "Search Results", "item_list_index": index}
+    return {"item_id": name, "item_name": name.upper(), **listed, **more}
+
+
+def test_an_export_of_ga4(spark: SparkSession, tmp_path: Path) -> None:
+    address = "https://shop.example/search?page=1&q=Red%20Shoes#top"
+    events = [
+        make_event("view_item_list", 1, [make_item("a", "0"), make_item("b", "1")], search_term="red  shoes"),
+        make_event("view_item_list", 9, [make_item("c", "(not set)"), make_item("d", None)], page_location=address),
+        make_event("view_item_list", 20, [make_item("a", "0", item_list_name="Shoes for Women")]),
+        make_event("select_item", 5, [make_item("b", "1")]),
+        make_event("select_item", 21, [make_item("z", "1")]),  # of a list that was not logged
+        make_event("add_to_cart", 30, [make_item("b", None)]),
+        make_event("purchase", 40, [make_item("b", None, price=2.5, quantity="2"), make_item("e", None, price=1.0)]),
+        make_event("page_view", 41, []),
+        make_event("scroll", 42, []),
+        make_event("scroll", 43, []),
+    ]
+    path = write_lines(tmp_path / "events_20261101.json", events)
+    shown = read_table(spark, "impressions", path, "ga4")
+    columns = ("query_id", "doc_id", "position", f"unix_seconds(ts) - {START}", "user_id", "session_id", "serp_id")
+    rows = list_rows(shown, "impressions", *columns)
+    assert [row[:4] for row in rows] == [
+        ("list: shoes for women", "a", 1, 20),
+        ("red shoes", "a", 1, 1),
+        ("red shoes", "b", 2, 1),
+        ("red shoes", "c", 1, 9),
+        ("red shoes", "d", 2, 9),
+    ]
+    assert {row[4:6] for row in rows} == {("1234.5678", "77")}
+    used = read_table(spark, "interactions", path, "ga4")
+    assert list_rows(used, "interactions", "kind", "doc_id", "serp_id", "value") == [
+        ("cart", "b", None, None),
+        ("click", "b", rows[2][6], None),
+        ("purchase", "b", None, 5.0),
+        ("purchase", "e", None, 1.0),
+    ]
+    assert count_ignored(used.ignored) == {
+        "event scroll": 2,
+        "event page_view": 1,
+        "select_item without a view_item_list of the item in its session": 1,
+    }

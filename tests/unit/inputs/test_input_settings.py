@@ -1,0 +1,106 @@
+"""Settings of inputs: expressions, views and several paths, refused with their key before a JVM starts."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipelines.config.load import load_config
+from pipelines.inputs.listing import list_locally
+from pipelines.inputs.settings import InputSource
+from schemas.errors import ConfigurationError, InputError
+
+DAY = dt.date(2026, 11, 1)
+
+
+def refuse(folder: Path, **rankings: Any) -> str:
+    path = folder / "c.yaml"
+    path.write_text(yaml.safe_dump({"inputs": {"rankings": rankings, "judgments": {"path": "j"}}}))
+    with pytest.raises(ConfigurationError) as caught:
+        load_config(path)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        ("(rank + 1", "lacks a closing ')'"),
+        ("rank) + 1", "a ')' that closes nothing"),
+        ("concat('a, b)", "a quote in"),
+        ("explode(hits)", "name the array in `explode` beside `columns`, and use `item` and `pos` here"),
+        ("uuid()", "uuid gives another value each time"),
+        ("reflect('java.lang.System', 'exit', 1)", "it can run any code"),
+        (" ", "the SQL is empty"),
+        ({"from": "rank", "values": {}}, "at least 1 entries"),
+        ({"values": {"a": "b"}}, "from"),
+    ],
+)
+def test_an_expression_that_cannot_be_used_is_refused_at_its_key(tmp_path: Path, column: Any, reason: str) -> None:
+    message = refuse(tmp_path, path="r", columns={"rank": column})
+    assert reason in message
+    assert "at inputs.rankings.columns.rank" in message
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ({"path": "r", "table": "t"}, "give either path or table, or a view"),
+        ({"path": []}, "give either path or table, or a view"),
+        ({"path": "r", "view": "select 1"}, "give either path or table, or a view"),
+        ({"view": "select 1"}, "view reads no source"),
+        ({"view": "select * from {a}", "sources": {"b": {"path": "p"}}}, "view reads {a}, which sources lacks"),
+        (
+            {"view": "select * from {a}", "sources": {"a": {"path": "p"}, "b": {"path": "p"}}},
+            "sources.b is not used: write {b} in view",
+        ),
+        ({"view": "select rand() from {a}", "sources": {"a": {"path": "p"}}}, "rand gives another value each time"),
+        ({"path": ["a/{date}", "b"], "days": 2}, "needs {date} in path"),
+    ],
+)
+def test_a_source_that_does_not_say_what_to_read_is_refused(tmp_path: Path, source: Any, reason: str) -> None:
+    message = refuse(tmp_path, **source)
+    assert reason in message
+    assert "inputs.rankings" in message
+
+
+def test_values_are_mapped_by_an_expression_and_numbers_are_constants() -> None:
+    columns = {"kind": {"from": "action", "values": {"add_to_cart": "cart", "it's\\": "click"}}, "rank": 1, "x": True}
+    source = InputSource.model_validate({"path": "p", "columns": columns})
+    text = "CAST((action) AS STRING)"
+    assert source.columns == {
+        "kind": f"CASE {text} WHEN 'add_to_cart' THEN 'cart' WHEN 'it\\'s\\\\' THEN 'click' ELSE {text} END",
+        "rank": "1",
+        "x": "true",
+    }
+    assert InputSource.model_validate(source.model_dump(mode="json")) == source
+
+
+def test_several_paths_are_listed_together_and_none_may_be_missing(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "f.csv").write_text("x" * 3)
+    both = InputSource(path=(f"{tmp_path}/a", f"{tmp_path}/b"), format="csv")
+    listing = list_locally("rankings", both, DAY)
+    assert listing is not None
+    assert (listing.files, listing.bytes, listing.missing_days) == (2, 6, ())
+    with pytest.raises(InputError, match=r"rankings does not exist or has no files .*/c"):
+        list_locally("rankings", InputSource(path=(f"{tmp_path}/a", f"{tmp_path}/c")), DAY)
+
+
+def test_a_view_is_listed_as_its_sources_and_its_digest_follows_each_of_them(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x")
+    (tmp_path / "b.csv").write_text("yy")
+    sources = {name: {"path": f"{tmp_path}/{name}.csv", "format": "csv"} for name in ("a", "b")}
+    view = InputSource.model_validate({"view": "select * from {a} join {b}", "sources": sources})
+    before = list_locally("rankings", view, DAY)
+    assert before is not None
+    assert (before.files, before.bytes) == (2, 3)
+    (tmp_path / "b.csv").write_text("yyy")
+    after = list_locally("rankings", view, DAY)
+    assert after is not None
+    assert after.digest != before.digest
+    assert after.parts["a"] == before.parts["a"]
