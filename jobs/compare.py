@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jobs.support.completion import RUN, SYSTEM
 from jobs.support.options import debug_option, output_option, warehouse_option
 from schemas.printable import format_count
 
@@ -20,10 +21,10 @@ MEANS = {"macro": "mean over queries", "weighted": "mean by traffic", "micro": "
 
 @click.command("compare")
 @warehouse_option
-@click.argument("before")
-@click.argument("after")
-@click.option("--system", help="The system in both runs; needed where a run has several.")
-@click.option("--before-system", help="The system in the first run, where it differs.")
+@click.argument("before", type=RUN)
+@click.argument("after", type=RUN)
+@click.option("--system", type=SYSTEM, help="The system in both runs; needed where a run has several.")
+@click.option("--before-system", type=SYSTEM, help="The system in the first run, where it differs.")
 @output_option
 @click.option("--master", default="local[*]", show_default=True, help="Where Spark runs.")
 @debug_option

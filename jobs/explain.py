@@ -7,17 +7,28 @@ from typing import Any
 
 import click
 
+from jobs.support.completion import METRIC, RUN, SYSTEM
 from jobs.support.options import Date, debug_option, output_option, warehouse_option
 
 
 @click.command("explain")
 @warehouse_option
 @click.option("--query", required=True, help="The query_id.")
-@click.option("--system", "systems", multiple=True, help="A system whose list to explain; two are shown side by side.")
+@click.option(
+    "--system",
+    "systems",
+    multiple=True,
+    type=SYSTEM,
+    help="A system whose list to explain; two are shown side by side.",
+)
 @click.option("--doc", help="Explain the label of this document only (default: all documents of the query).")
 @click.option("--date", type=Date(), help="The date of the run (default: the newest).")
-@click.option("--run", help="The run (default: the newest of the date).")
-@click.option("--metric", help="The metric whose gains are shown rank by rank (default: the first of the run).")
+@click.option("--run", type=RUN, help="The run (default: the newest of the date).")
+@click.option(
+    "--metric",
+    type=METRIC,
+    help="The metric whose gains are shown rank by rank (default: the first of the run).",
+)
 @click.option("--depth", type=click.IntRange(1), default=20, show_default=True, help="How many ranks to show.")
 @output_option
 @debug_option

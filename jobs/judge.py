@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jobs.support.completion import METRIC, RUN, SYSTEM
 from jobs.support.options import Date, debug_option, output_option
 
 if TYPE_CHECKING:
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
 
 
 @click.command("judge")
-@click.option("--config", metavar="FILE", help="The configuration of the run; with --date.")
+@click.option("--config", type=click.Path(), metavar="FILE", help="The configuration of the run; with --date.")
 @click.option("--date", type=Date(), help="The date of the run.")
 @click.option("--warehouse", metavar="PLACE", help="Where the run is published, instead of --config.")
-@click.option("--run", help="The run, by id or date (default: the newest).")
-@click.option("--candidate", help="The system to decide on.")
-@click.option("--baseline", help="The system it is compared with (default: that of the run).")
+@click.option("--run", type=RUN, help="The run, by id or date (default: the newest).")
+@click.option("--candidate", type=SYSTEM, help="The system to decide on.")
+@click.option("--baseline", type=SYSTEM, help="The system it is compared with (default: that of the run).")
 @click.option("--queries", type=click.IntRange(min=1), default=100, show_default=True, help="How many queries to draw.")
-@click.option("--metric", help="The metric to decide by (default: the first of the run).")
+@click.option("--metric", type=METRIC, help="The metric to decide by (default: the first of the run).")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Another seed, other queries.")
 @click.option(
     "--to", "target", type=click.Path(path_type=Path), metavar="FILE", help="The sheet to write, .csv or .jsonl."

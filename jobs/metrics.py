@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from jobs.support.completion import METRIC
 from jobs.support.options import debug_option, output_option
 
 
 @click.command("metrics")
-@click.argument("name", required=False)
+@click.argument("name", required=False, type=METRIC)
 @output_option
 @debug_option
 def command(name: str | None, output: str) -> None:

@@ -6,6 +6,7 @@ import json
 
 import click
 
+from jobs.support.completion import METRIC, RUN, SYSTEM
 from jobs.support.options import debug_option, output_option
 
 
@@ -17,9 +18,9 @@ from jobs.support.options import debug_option, output_option
     help="Standard deviation of the differences by query.",
 )
 @click.option("--warehouse", metavar="PLACE", help="Take the standard deviation from a run published here.")
-@click.option("--run", "run", help="The run, by id or date; the newest by default.")
-@click.option("--metric", help="The metric, e.g. ndcg@10.")
-@click.option("--candidate", help="The candidate of the comparison, where the run has several.")
+@click.option("--run", "run", type=RUN, help="The run, by id or date; the newest by default.")
+@click.option("--metric", type=METRIC, help="The metric, e.g. ndcg@10.")
+@click.option("--candidate", type=SYSTEM, help="The candidate of the comparison, where the run has several.")
 @click.option(
     "--power", "power", default=0.8, show_default=True, type=click.FloatRange(0.05, 0.999), help="Power of the test."
 )

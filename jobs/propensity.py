@@ -6,6 +6,7 @@ import json
 
 import click
 
+from jobs.support.completion import RUN
 from jobs.support.options import Date, debug_option, output_option, warehouse_option
 
 WIDTH = 50
@@ -14,7 +15,7 @@ WIDTH = 50
 @click.command("propensity")
 @warehouse_option
 @click.option("--date", type=Date(), help="The date of the run; the newest by default.")
-@click.option("--run", help="The run; the newest of the date by default.")
+@click.option("--run", type=RUN, help="The run; the newest of the date by default.")
 @output_option
 @debug_option
 def command(warehouse: str, date: object, run: str | None, output: str) -> None:

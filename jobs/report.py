@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jobs.support.completion import RUN, SYSTEM
 from jobs.support.options import debug_option, output_option, warehouse_option
 
 if TYPE_CHECKING:
@@ -15,11 +16,17 @@ if TYPE_CHECKING:
 
 @click.command("report")
 @warehouse_option
-@click.option("--run", "run", help="The run, by id or date; the newest if not given.")
-@click.option("--compare", nargs=2, metavar="A B", help="Two runs against each other, by id or date.")
-@click.option("--system", help="With --compare: the one system to compare; all that both runs have if not given.")
+@click.option("--run", "run", type=RUN, help="The run, by id or date; the newest if not given.")
+@click.option("--compare", nargs=2, metavar="A B", type=RUN, help="Two runs against each other, by id or date.")
+@click.option(
+    "--system",
+    type=SYSTEM,
+    help="With --compare: the one system to compare; all that both runs have if not given.",
+)
 @click.option("--master", default="local[*]", show_default=True, help="With --compare: where Spark runs.")
-@click.option("--to", "target", metavar="FILE", help="Write to a local file instead of the warehouse.")
+@click.option(
+    "--to", "target", type=click.Path(), metavar="FILE", help="Write to a local file instead of the warehouse."
+)
 @click.option("--open", "show", is_flag=True, help="Open it in the browser.")
 @output_option
 @debug_option

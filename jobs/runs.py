@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from jobs.support.completion import DAY, RUN
 from jobs.support.options import debug_option, output_option, warehouse_option
 
 LONGEST = 40  # columns of the names of a run's systems; longer lists are counted
@@ -12,8 +13,8 @@ LEAST = ("configuration", "queries × systems", "committed", "systems")  # left 
 
 @click.command("runs")
 @warehouse_option
-@click.option("--date", help="Only runs of this date.")
-@click.option("--show", metavar="RUN", help="Print one run's manifest.")
+@click.option("--date", type=DAY, help="Only runs of this date.")
+@click.option("--show", metavar="RUN", type=RUN, help="Print one run's manifest.")
 @output_option
 @debug_option
 def command(warehouse: str, date: str | None, show: str | None, output: str) -> None:

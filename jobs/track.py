@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from jobs.support.completion import RUN
 from jobs.support.options import debug_option, output_option
 from schemas.printable import format_count
 
@@ -16,7 +17,7 @@ from schemas.printable import format_count
     "--experiment", default="assay", show_default=True, help="The experiment, where no configuration is given."
 )
 @click.option("--pending", is_flag=True, help="Send the runs that could not be sent before.")
-@click.option("--run", "run", help="Send one run, by id or date; sending it again updates it.")
+@click.option("--run", "run", type=RUN, help="Send one run, by id or date; sending it again updates it.")
 @output_option
 @debug_option
 def command(

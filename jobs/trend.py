@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jobs.support.completion import METRIC, SYSTEM
 from jobs.support.options import Date, debug_option, output_option, warehouse_option
 from schemas.printable import format_count
 
@@ -18,11 +19,17 @@ WIDTH, BESIDE = 40, 55  # columns of the plot where there is room, and of the te
 
 @click.command("trend")
 @warehouse_option
-@click.option("--metric", required=True, help="The metric, e.g. ndcg@10.")
-@click.option("--system", "systems", multiple=True, help="A system; all of the newest run if none is given.")
+@click.option("--metric", required=True, type=METRIC, help="The metric, e.g. ndcg@10.")
+@click.option(
+    "--system",
+    "systems",
+    multiple=True,
+    type=SYSTEM,
+    help="A system; all of the newest run if none is given.",
+)
 @click.option("--since", type=Date(), help="The first date to show.")
 @click.option("--segment", nargs=2, metavar="COLUMN VALUE", help="One segment instead of all queries.")
-@click.option("--to", "target", metavar="FILE", help="Also write an HTML page.")
+@click.option("--to", "target", type=click.Path(), metavar="FILE", help="Also write an HTML page.")
 @click.option("--open", "show", is_flag=True, help="Open that page in the browser.")
 @output_option
 @debug_option

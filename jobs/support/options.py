@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 Decorated = Callable[..., Any]
 
@@ -21,9 +22,9 @@ def config_options(function: Decorated) -> Decorated:
     function = click.option(
         "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override one value, e.g. spark.master=local[2]."
     )(function)
-    return click.option("--config", "config", required=True, metavar="FILE", help="The configuration, a YAML file.")(
-        function
-    )
+    return click.option(
+        "--config", "config", required=True, type=click.Path(), metavar="FILE", help="The configuration, a YAML file."
+    )(function)
 
 
 def debug_option(function: Decorated) -> Decorated:
@@ -61,8 +62,9 @@ def warehouse_option(function: Decorated) -> Decorated:
 
     text = f"Where runs are published (default: that of --config, ${VARIABLE}, or the folder {FOLDER})."
     origin = "The configuration that names the warehouse."
-    called = click.option("--config", "config_file", metavar="FILE", help=origin)(call)
-    return click.option("--warehouse", metavar="PLACE", help=text)(called)
+    called = click.option("--config", "config_file", type=click.Path(), metavar="FILE", help=origin)(call)
+    folders = click.Path(file_okay=False)
+    return click.option("--warehouse", type=folders, metavar="PLACE", help=text)(called)
 
 
 def find_warehouse(place: str | None, config: str | None = None) -> str:
@@ -89,6 +91,11 @@ class Date(click.ParamType[dt.date]):
     """A date such as 2026-11-01."""
 
     name = "date"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from jobs.support.completion import DAY
+
+        return DAY.shell_complete(ctx, param, incomplete)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dt.date:
         try:
