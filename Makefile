@@ -43,7 +43,7 @@ demo: $(READY) java  ## simulate a week of search logs, evaluate four systems on
 
 ui: $(READY)  ## start MLflow on the runs of the demo
 	@test -f $(DEMO)/warehouse/mlflow/mlflow.db || { echo "There are no runs yet: make demo" >&2; exit 1; }
-	@echo "MLflow on http://127.0.0.1:$(PORT) (stop with Ctrl-C)"
+	@echo "MLflow on http://127.0.0.1:$(PORT)/#/experiments/1/runs?workflowType=machine_learning (stop with Ctrl-C)"
 	@MLFLOW_DISABLE_TELEMETRY=true MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false $(BIN)/mlflow server --backend-store-uri sqlite:///$(DEMO)/warehouse/mlflow/mlflow.db \
 	  --host 127.0.0.1 --port $(PORT) --workers 1
 

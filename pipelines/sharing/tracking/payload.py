@@ -106,7 +106,7 @@ def _clean_part(text: str) -> str:
 
 def _name_run(manifest: Manifest) -> str:
     """The date, the gate's verdict where there is one, and the beginning of the run's id."""
-    gate = f", gate {summarise_gate(manifest)}" if manifest.gate else ""
+    gate = f" {summarise_gate(manifest)}" if manifest.gate else ""
     return f"{manifest.dt}{gate} ({manifest.run[:8]})"
 
 
@@ -115,10 +115,13 @@ def _describe_answer(answer: CandidateAnswer) -> str:
 
 
 def _collect_headline_metrics(manifest: Manifest, answers: Sequence[CandidateAnswer]) -> dict[str, float]:
-    """The difference of each candidate in the headline metric, without a slash: MLflow shows such metrics first."""
+    """The difference of each candidate in the headline metric; MLflow sorts charts, and `answer` comes first."""
     spec = find_headline(manifest)
-    shown = [] if spec is None else [answer for answer in answers if answer.delta is not None][:METRICS]
-    return {metric_key(f"{spec.key} delta {answer.candidate}"): answer.delta or 0.0 for answer in shown if spec}
+    return {
+        metric_key("answer", f"{spec.key} {answer.candidate} - {answer.baseline}"): answer.delta
+        for answer in answers
+        if spec is not None and answer.delta is not None
+    }
 
 
 def _build_system_run(
@@ -149,7 +152,7 @@ def _build_system_run(
         metrics |= {f"{end}/{row['metric']}": value for end, value in ends.items() if value is not None}
     baseline = find_baseline(run.manifest, compared)
     own = [row for row in compared if (row["candidate"], row["baseline"]) == (system, baseline)]
-    deltas = {f"delta/{row['metric']}": row["delta"] for row in own if row["delta"] is not None}
+    deltas = {f"{row['metric']} delta": row["delta"] for row in own if row["delta"] is not None}
     role = "baseline" if system == baseline else "candidate" if own else "evaluated"
     note = "\n\n".join(_describe_answer(answer) for answer in answers if answer.candidate == system)
     params = {"system": system, "role": role, "metrics": _format_value(run.manifest.config.get("metrics"))}

@@ -48,7 +48,15 @@ class MlflowTracker:
             client.set_terminated(child_id, "FINISHED", payload.ended)
         _log_files(client, parent_id, payload, self.storage)
         client.set_terminated(parent_id, "FINISHED", payload.ended)
-        return f"{redact_text(self.uri)}, experiment {payload.experiment}, run {parent_id}"
+        return self._describe_place(payload.experiment, experiment, parent_id)
+
+    def _describe_place(self, name: str, experiment: str, run: str) -> str:
+        """Where a run can be seen: of a server, the link, with which MLflow 3.17 shows runs rather than traces."""
+        if not self.uri.startswith(("http://", "https://")):
+            return f"{redact_text(self.uri)}, experiment {name}, run {run}"
+        return (
+            f"{redact_text(self.uri.rstrip('/'))}/#/experiments/{experiment}/runs/{run}?workflowType=machine_learning"
+        )
 
     def check(self) -> str:
         """Ask for the experiment."""
