@@ -48,5 +48,5 @@ def command(warehouse: str, keep: int, orphan_hours: float, dry_run: bool, outpu
     for folder in removable.orphans:
         echo_line(f"unreferenced {folder}")
     status = "would be removed" if dry_run else "removed"
-    runs = format_count(len(removable.runs), "run")
-    click.echo(f"{runs} and {len(removable.orphans)} unreferenced files and folders {status}")
+    replaced = format_count(len(removable.runs), "run")
+    click.echo(f"{replaced} and {len(removable.orphans)} unreferenced files and folders {status}")
