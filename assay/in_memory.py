@@ -20,7 +20,7 @@ from pipelines.comparison.gate import judge_conditions
 from pipelines.comparison.readings.registry import Reading, ReadingContext, collect_readings
 from pipelines.comparison.segments import build_excess_error
 from pipelines.comparison.settings import BANDS
-from pipelines.comparison.verdicts import Verdict, find_worst_verdicts
+from pipelines.comparison.verdicts import Verdict, find_worst_verdicts, join_conditions
 from pipelines.config.model import Config
 from pipelines.inputs.count import RowCount
 from pipelines.inputs.in_memory import ConformedArrow, conform_arrow
@@ -258,14 +258,16 @@ def _score_systems(
 
 
 def _compare(estimates: pa.Table, verdicts: Sequence[Verdict], config: Config) -> pa.Table:
-    """The estimates of pairs as `comparisons`, with the gate's verdicts."""
+    """The estimates of pairs as `comparisons`, with the gate's verdicts and conditions."""
     pairs = estimates.filter(pc.field("baseline").is_valid())
     adjusted = pa.Table.from_batches(list(adjust_p_values(build_p_value_rules(config))(pairs.to_batches())))
-    worst = find_worst_verdicts(verdicts)
     keys = zip(*[adjusted[name].to_pylist() for name in ("candidate", "segment", "value", "metric")], strict=True)
-    judged = adjusted["baseline"].to_pylist()
-    gate = [worst.get(key) if of == config.compare.baseline else None for of, key in zip(judged, keys, strict=True)]
-    return adjusted.append_column("gate", pa.array(gate, pa.string())).select(COMPARISONS.names)
+    pairs_and_keys = zip(adjusted["baseline"].to_pylist(), keys, strict=True)
+    judged = [key if baseline == config.compare.baseline else None for baseline, key in pairs_and_keys]
+    for name, texts in {"gate": find_worst_verdicts(verdicts), "condition": join_conditions(verdicts)}.items():
+        column = [None if key is None else texts.get(key) for key in judged]
+        adjusted = adjusted.append_column(name, pa.array(column, pa.string()))
+    return adjusted.select(COMPARISONS.names)
 
 
 def _read(results: Mapping[str, pa.Table], plan: Plan, config: Config) -> Iterator[Reading]:

@@ -86,9 +86,9 @@ def find_judged_run(
     config: str | None, date: dt.date | None, warehouse: str | None, run: str | None
 ) -> tuple[Storage, Manifest]:
     """The run to draw from, by its configuration and date or by its warehouse; its lists must be readable again."""
+    from pipelines.scoring.read_again import require_rankings
     from pipelines.warehouse.runs import find_run
     from pipelines.warehouse.storage import Storage
-    from schemas.errors import InputError
 
     if (config is None) == (warehouse is None):
         raise click.UsageError("give either --config and --date, or --warehouse")
@@ -98,9 +98,7 @@ def find_judged_run(
         warehouse = load_config(config).config.warehouse
     storage = Storage(str(warehouse))
     manifest = find_run(storage, run or (None if date is None else date.isoformat()), having="comparisons")
-    if manifest.config["inputs"].get("rankings") is None:
-        hint = "give inputs.rankings to keep lists that can be judged"
-        raise InputError(f"run {manifest.run} evaluated the lists of its log, which are not kept", hint=hint)
+    require_rankings(manifest, "judged")
     return storage, manifest
 
 

@@ -9,19 +9,26 @@ from jobs.support.options import debug_option, output_option, warehouse_option
 
 @click.command("tables")
 @warehouse_option
-@click.option("--sql", type=click.Choice(["spark", "duckdb"]), required=True, help="The SQL dialect.")
+@click.option("--sql", type=click.Choice(["spark", "duckdb"]), help="Print views in this SQL dialect.")
+@click.option("--python", "library", type=click.Choice(["pandas", "polars"]), help="Print functions for this library.")
 @output_option
 @debug_option
-def command(warehouse: str, sql: str, output: str) -> None:
-    """Print SQL views of the published tables that show the live run of every date.
+def command(warehouse: str, sql: str | None, library: str | None, output: str) -> None:
+    """Print SQL views of the published tables that show the live run of every date, or Python functions that read it.
+
+    The view `runs`, or the function `read_runs`, lists all runs with their configuration and gate.
 
     \b
     assay tables --sql duckdb --warehouse build/demo/warehouse > views.sql
+    assay tables --python polars --warehouse build/demo/warehouse > tables.py
     """
     import json
 
     from pipelines.warehouse.storage import Storage
-    from pipelines.warehouse.views import VIEWS
+    from pipelines.warehouse.views import READERS, VIEWS
 
-    views = VIEWS[sql](Storage(warehouse))
-    click.echo(json.dumps({"dialect": sql, "views": views}, ensure_ascii=False) if output == "json" else views)
+    kind = sql or library
+    if kind is None or (sql and library):
+        raise click.UsageError("give either --sql or --python")
+    views = {**VIEWS, **READERS}[kind](Storage(warehouse))
+    click.echo(json.dumps({"dialect": kind, "views": views}, ensure_ascii=False) if output == "json" else views)

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from schemas.compute_once import add_once
 from schemas.errors import InputError, did_you_mean
 from schemas.outputs import QUARANTINE
 from schemas.table import MAX_TEXT, Column, Table
 
 CORRUPT = "_corrupt_record"  # where a reader puts the text of a line that it could not parse
 IGNORED = "_ignored"  # where a preset puts the reason why a row is not for this table
+SOURCE_FILE = "_file"  # where a reader puts the file of a row, if a system may be in one file only
+READER_COLUMNS = (CORRUPT, SOURCE_FILE)  # what readers add to the data
 _REASON = "_reason"
 _ROW = "_row"
+_CAST = "_cast_"  # begins the name of a column with a value that is parsed from text
 _NUMBERS = (T.NumericType, T.StringType, T.BooleanType, T.NullType)
 _TIMES = (T.NumericType, T.StringType, T.TimestampType, T.TimestampNTZType, T.DateType, T.NullType)
 # The types that Spark can cast to a type of the contract.
@@ -29,7 +34,7 @@ class ConformedTable:
     """An input after `conform`; `reason` is null where the row fits its contract."""
 
     table: Table
-    marked_rows: DataFrame  # contract columns, then `_reason` and `_row`
+    marked_rows: DataFrame  # contract columns, then `_reason`, `_row`, and `_file` where the reader gives it
     source_columns: frozenset[str] = frozenset()  # the contract's columns that the data has
 
     @property
@@ -63,6 +68,11 @@ class ConformedTable:
     def reason(self) -> SparkColumn:
         return F.col(_REASON)
 
+    @property
+    def has_files(self) -> bool:
+        """Whether rows know their file, and each system may be in one file only."""
+        return SOURCE_FILE in self.marked_rows.columns
+
 
 def conform(raw: DataFrame, table: Table, *, columns: Mapping[str, str] | None = None) -> ConformedTable:
     """Cast `raw` to the contract of `table`.
@@ -82,21 +92,29 @@ def conform(raw: DataFrame, table: Table, *, columns: Mapping[str, str] | None =
         c.name: _cast_value(castable[c.name], types[c.name], c) if c in present else _null_value(c)
         for c in table.columns
     }
+    parsed = [c.name for c in present if c.type != "string" and isinstance(types[c.name], T.StringType)]
+    if parsed:
+        lines = add_once(lines, {_CAST + name: cast[name] for name in parsed})
+        cast |= {name: F.col(_CAST + name) for name in parsed}
     blank = {c.name: _is_blank(castable[c.name], types[c.name]) for c in present}
     checks = [check for c in present for check in _build_checks(blank[c.name], cast[c.name], c)]
     reason = F.coalesce(*corrupt, *checks, *_check_one_of(table, cast), F.lit(None).cast("string"))
-    marked = lines.select(*[value.alias(name) for name, value in cast.items()], reason.alias(_REASON), F.col(_ROW))
+    origin = [_ROW, SOURCE_FILE] if SOURCE_FILE in raw.columns else [_ROW]
+    values = [value.alias(name) for name, value in cast.items()]
+    marked = lines.select(*values, reason.alias(_REASON), *origin)
     return ConformedTable(table, marked, frozenset(source))
 
 
 def map_names(present: Sequence[str], table: Table, columns: Mapping[str, str]) -> dict[str, str]:
-    """The columns of the contract that the data has, with their names there."""
+    """The columns of the contract that the data has and that are read, with their names there."""
     names = [*table.names, *table.unfold]
     for name in columns:
         if name not in names:
             raise InputError(f"{table.name} has no column {name!r} to rename to", hint=did_you_mean(name, names))
     source = {}
     for name in names:
+        if name in table.unread:
+            continue
         source_name = columns.get(name, name)
         if source_name in present:
             source[name] = source_name
@@ -145,7 +163,7 @@ def require_columns(names: Sequence[str], table: Table, source: Iterable[str]) -
     if table.one_of and not set(table.one_of) & {*present, *missing}:
         missing.append(" or ".join(table.one_of))
     if missing:
-        columns = ", ".join(name for name in names if name != CORRUPT)
+        columns = ", ".join(name for name in names if name not in READER_COLUMNS)
         raise InputError(
             f"{table.name} lacks {', '.join(missing)}",
             hint=f"found {columns or 'no columns'}. "
@@ -209,7 +227,7 @@ def _build_checks(blank: SparkColumn, cast: SparkColumn, column: Column) -> Iter
 
 def _check_one_of(table: Table, cast: Mapping[str, SparkColumn]) -> Iterable[SparkColumn]:
     if table.one_of:
-        missing = F.coalesce(*[cast[name].try_cast("string") for name in table.one_of]).isNull()
+        missing = reduce(SparkColumn.__and__, [cast[name].isNull() for name in table.one_of])
         yield F.when(missing, F.lit(table.one_of_reason))
 
 

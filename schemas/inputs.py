@@ -65,7 +65,7 @@ QUERIES = Table(
     (
         QUERY_ID,
         Column("weight", "double", "traffic weight; 1 where absent", optional=True, minimum=0),
-        Column("query", "string", "the query text, for judges", optional=True),
+        Column("query", "string", "the query text, shown beside its id", optional=True),
     ),
     key=("query_id",),
 )
@@ -97,7 +97,7 @@ DOCUMENTS = Table(
         DOC_ID,
         Column("category", "string", "the category, for diversity", optional=True),
         Column("popularity", "double", "the popularity, for novelty", optional=True, minimum=0),
-        Column("title", "string", "the title, for judges", optional=True),
+        Column("title", "string", "the title, shown beside its id", optional=True),
     ),
     key=("doc_id",),
 )

@@ -130,6 +130,7 @@ COMPARISONS = Table(
         Column("corrected_high", "double", "upper bound of the confidence interval of delta_corrected", nullable=True),
         Column("judged_queries", "bigint", "judged queries behind the correction; null without", nullable=True),
         Column("gate", "string", "verdict of the gate: pass, fail or undecidable", nullable=True),
+        Column("condition", "string", "the conditions of the gate on this row", nullable=True),
     ),
     key=("baseline", "candidate", "segment", "value", "metric"),
 )

@@ -97,6 +97,7 @@ class Table:
     key: tuple[str, ...] = ()
     one_of: tuple[str, ...] = ()  # optional columns of which a row must have at least one
     unfold: dict[str, str] = field(default_factory=dict)  # array column -> column that gets its index
+    unread: tuple[str, ...] = ()  # optional columns that are null whatever the data has
 
     @property
     def names(self) -> list[str]:

@@ -120,6 +120,11 @@ class Block:
         """Per list, the number of relevant documents of its query."""
         return self._graded.count_relevant(rel)
 
+    def count_reachable(self, k: int | None, rel: float | None, norm: str) -> Ints:
+        """Per list, the relevant documents of its query; with the norm `cut`, no more than the cut-off has room for."""
+        relevant = self.count_relevant(rel)
+        return np.minimum(relevant, k) if norm == "cut" and k else relevant
+
     def ideal(self, rel: float | None) -> tuple[Ragged, Floats]:
         """The grades of the relevant documents of each query, largest first: the ideal ranking."""
         return self._graded.ideal(rel)

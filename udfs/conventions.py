@@ -43,8 +43,9 @@ class Conventions(BaseModel):
     )
     order: Literal["rank", "score", "score_float32"] = Field(
         default="rank",
-        description="What orders a list: rank where given and score otherwise, or score alone, at full precision "
-        "or as 32-bit floats, as trec_eval compares them.",
+        description="What orders a list: rank where given and score otherwise, or score alone, at full precision, as "
+        "trec_eval 10 compares them, or as 32-bit floats, as its versions up to 9.0.8 do. A rank beside the score is "
+        "not read then.",
     )
     rel: float | None = Field(
         default=None, description="The smallest grade that counts as relevant; anything above 0 where not set."

@@ -70,6 +70,9 @@ class Parameter:
 
 JUDGED_ONLY = Parameter(False, "take the unjudged documents out before the cut at k, whatever the run's setting")
 REL = Parameter(None, "smallest grade that counts as relevant; the run's setting, or above 0")
+NORM = Parameter(
+    "relevant", "relevant = divide by all relevant documents; cut = by min(k, relevant)", ("relevant", "cut")
+)
 GMAX = Parameter(None, "top of the label scale, never of one query; grades above it count as it; the run's max_grade")
 
 

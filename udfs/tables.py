@@ -17,6 +17,23 @@ Words = npt.NDArray[np.uint64]
 ROWS_AT_ONCE = 1 << 15  # keeps the input of the hash in the CPU cache
 
 
+def _decode(values: pa.Array) -> pa.Array:
+    """An array in an ordinary type: compute functions have no kernels for views, dictionaries and encoded runs."""
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return _decode(values.dictionary_decode())
+    if pa.types.is_run_end_encoded(kind):
+        return _decode(pc.run_end_decode(values))
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return values.cast(pa.large_string())
+    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind) or pa.types.is_fixed_size_list(kind):
+        lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+        lengths = np.where(values.is_null().to_numpy(zero_copy_only=False), 0, lengths)
+        borders = pa.array(np.concatenate(([0], np.cumsum(lengths))), pa.int64())
+        return pa.LargeListArray.from_arrays(borders, _decode(values.flatten()), mask=values.is_null())
+    return values
+
+
 class TableReader:
     """A table read column by column; only the columns that are used are converted."""
 
@@ -38,7 +55,7 @@ class TableReader:
         return column in self.names
 
     def column(self, column: str) -> pa.ChunkedArray:
-        """A column as Arrow, dictionaries decoded."""
+        """A column as Arrow; dictionaries are decoded, and views and lists of a fixed size become ordinary columns."""
         if column not in self.names:
             raise InputError(f"{self.name} has no column {column!r}", hint=did_you_mean(column, self.names))
         try:
@@ -48,9 +65,9 @@ class TableReader:
             raise InputError(problem, hint="fix the text where it was decoded") from None
         except pa.ArrowException as error:
             raise InputError(f"{self.name}.{column} cannot be read", hint=str(error).splitlines()[0]) from None
-        if isinstance(values, pa.Array):
-            values = pa.chunked_array([values])
-        return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
+        chunks = [values] if isinstance(values, pa.Array) else values.chunks
+        decoded = [_decode(chunk) for chunk in chunks]
+        return pa.chunked_array(decoded, None if decoded else _decode(pa.array([], values.type)).type)
 
     def _arrow(self, column: str) -> pa.Array | pa.ChunkedArray:
         if self.kind == "pandas":

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from udfs.registry import MetricSpec
 
 
+LONGEST_TITLE = 40  # characters
+
+
 def explain_lists(
     warehouse: str,
     run: str | None,
@@ -54,7 +57,8 @@ def explain_lists(
     if as_json:
         click.echo(json.dumps(_to_json(details, manifest, explanations), ensure_ascii=False))
     else:
-        title = f"{query}, run {manifest.run} of {manifest.dt}, as {spec.name} sees it"
+        name = f"{details.text} ({query})" if details.text and details.text != query else query
+        title = f"{name}, run {manifest.run} of {manifest.dt}, as {spec.name} sees it"
         _show(title, details, explanations)
 
 
@@ -93,6 +97,8 @@ def _explain_systems(
 def _to_json(details: QueryDetails, manifest: Manifest, explanations: Mapping[str, Any]) -> dict[str, object]:
     return {
         "run": manifest.run,
+        "query": details.text,
+        "titles": details.titles,
         "changed_inputs": details.changed,
         "labels": details.labels,
         "systems": {
@@ -118,7 +124,8 @@ def _show(
     console.print(escape(title), highlight=False)
     for name in details.changed:
         console.print(f"! {name} has changed since the run; its published numbers may differ", highlight=False)
-    console.print(_build_table({system: ranking.lines for system, (ranking, _) in explanations.items()}))
+    lists = {system: ranking.lines for system, (ranking, _) in explanations.items()}
+    console.print(_build_table(lists, details.titles))
     more = max(ranking.more for ranking, _ in explanations.values())
     if more:
         console.print(f"… and {more:,} more ranks; --depth shows them", highlight=False)
@@ -128,7 +135,7 @@ def _show(
             console.print(escape(f"{system}: {figure.metric} {value} = {figure.how}"), highlight=False, soft_wrap=True)
 
 
-def _build_table(lists: Mapping[str, Sequence[RankLine]]) -> Table:
+def _build_table(lists: Mapping[str, Sequence[RankLine]], titles: Mapping[str, str]) -> Table:
     """The lists side by side, one row per rank, then the ideal ranking, which is the same for all."""
     from rich.markup import escape
     from rich.table import Table
@@ -149,14 +156,19 @@ def _build_table(lists: Mapping[str, Sequence[RankLine]]) -> Table:
         cells = [str(line.rank)]
         for ranking in lists.values():
             document = ranking[place].document if place < len(ranking) else None
-            cells += _format_document(document, with_terms=summed)
+            cells += _format_document(document, titles, with_terms=summed)
         perfect = line.ideal
-        cells += ["–", "–"] if perfect is None else [f"{perfect.doc_id} ({perfect.grade:.3g})", _format(perfect.adds)]
+        ideal = "–" if perfect is None else f"{_name_document(perfect.doc_id, titles)} ({perfect.grade:.3g})"
+        cells += [ideal, "–" if perfect is None else _format(perfect.adds)]
         table.add_row(*map(escape, cells))
     return table
 
 
-def _format_document(document: RankedDocument | None, *, with_terms: bool) -> list[str]:
+def _name_document(doc: str, titles: Mapping[str, str]) -> str:
+    return f"{doc} {titles[doc][:LONGEST_TITLE]}" if titles.get(doc) else doc
+
+
+def _format_document(document: RankedDocument | None, titles: Mapping[str, str], *, with_terms: bool) -> list[str]:
     if document is None:
         return ["–"] * (5 if with_terms else 3)
     grade = "?" if document.grade is None else f"{document.grade:g}"
@@ -164,7 +176,7 @@ def _format_document(document: RankedDocument | None, *, with_terms: bool) -> li
         grade = f"{document.grade:.2f} ± {document.spread:.2f}" + (" prior" if document.source == "prior" else "")
     gain = "–" if document.gain is None else f"{document.gain:.4g}"
     terms = [gain, _format(document.discount)] if with_terms else []
-    return [document.doc_id, grade, *terms, _format(document.adds)]
+    return [_name_document(document.doc_id, titles), grade, *terms, _format(document.adds)]
 
 
 def _format(number: float | None) -> str:

@@ -53,7 +53,8 @@ def compare_systems(estimates: DataFrame, rules: PValueRules) -> DataFrame:
     adjusted = pairs.coalesce(1).mapInArrow(  # a family must be adjusted as a whole, and is small
         run_in_worker(adjust_p_values(rules)), f"{ESTIMATES_DDL}, p_adjusted double, significant boolean"
     )
-    return adjusted.withColumn("gate", F.lit(None).cast("string")).select(*COMPARISONS.names)
+    nothing = F.lit(None).cast("string")
+    return adjusted.withColumns({"gate": nothing, "condition": nothing}).select(*COMPARISONS.names)
 
 
 def select_test_family(config: Config) -> list[str]:

@@ -14,7 +14,7 @@ from pipelines.comparison.conditions.registry import Bound
 from pipelines.comparison.deciding import LogExposure, describe_remedy, describe_undecided
 from pipelines.comparison.judging.correction import use_correction
 from pipelines.comparison.settings import GateCondition
-from pipelines.comparison.verdicts import Outcome, Verdict, find_worst_verdicts
+from pipelines.comparison.verdicts import Outcome, Verdict, find_worst_verdicts, join_conditions
 from pipelines.config.model import Config
 from schemas.printable import format_count
 from udfs.registry import parse_metric
@@ -60,15 +60,15 @@ def judge_conditions(
 
 
 def add_verdicts(comparisons: DataFrame, verdicts: Sequence[Verdict], baseline: str | None) -> DataFrame:
-    """The comparisons with the worst verdict of the gate on each row that it judged."""
-    worst = find_worst_verdicts(verdicts)
+    """The comparisons with the conditions of the gate on each row that it judged, and their worst verdict."""
+    worst, conditions = find_worst_verdicts(verdicts), join_conditions(verdicts)
     if not worst:
         return comparisons
-    names = ["candidate", "segment", "value", "metric"]
-    schema = ", ".join(f"{name} string" for name in ("baseline", *names, "_verdict"))
-    outcomes = comparisons.sparkSession.createDataFrame([(baseline, *k, v) for k, v in worst.items()], schema)
-    joined = comparisons.join(F.broadcast(outcomes), ["baseline", *names], "left")
-    return joined.withColumn("gate", F.col("_verdict")).select(*comparisons.columns)
+    names = ["baseline", "candidate", "segment", "value", "metric"]
+    schema = ", ".join(f"{name} string" for name in (*names, "gate", "condition"))
+    outcomes = [(baseline, *subject, verdict, conditions[subject]) for subject, verdict in worst.items()]
+    judged = F.broadcast(comparisons.sparkSession.createDataFrame(outcomes, schema))
+    return comparisons.drop("gate", "condition").join(judged, names, "left").select(*comparisons.columns)
 
 
 def _judge_values(

@@ -39,3 +39,12 @@ def find_worst_verdicts(verdicts: Sequence[Verdict]) -> dict[tuple[str, ...], st
         if v.against_baseline:
             by_subject.setdefault((v.candidate, v.segment, v.value, v.metric), []).append(v.verdict)
     return {subject: find_worst_outcome(outcomes) for subject, outcomes in by_subject.items()}
+
+
+def join_conditions(verdicts: Sequence[Verdict]) -> dict[tuple[str, ...], str]:
+    """The conditions on each candidate, segment, value and metric that is compared with the baseline, as one text."""
+    by_subject: dict[tuple[str, ...], list[str]] = {}
+    for v in verdicts:
+        if v.against_baseline:
+            by_subject.setdefault((v.candidate, v.segment, v.value, v.metric), []).append(v.condition)
+    return {subject: "; ".join(dict.fromkeys(conditions)) for subject, conditions in by_subject.items()}

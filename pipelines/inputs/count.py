@@ -13,7 +13,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from schemas.conform import IGNORED, ConformedTable
+from schemas.conform import IGNORED, SOURCE_FILE, ConformedTable
 from schemas.errors import DataQualityError
 
 MAX_IGNORED = 50  # reasons to ignore a row that are recorded
@@ -64,6 +64,7 @@ class CountResult:
 
     rows: RowCount
     systems: frozenset[str]  # of the kept rows
+    split_systems: frozenset[str]  # those with kept rows in more than one file, where rows know their file
     max_grade: float | None  # of the kept rows
     text_bytes: int  # of all texts of the kept rows
     values: Mapping[Hashable, Any]
@@ -83,10 +84,12 @@ def count_rows(table: ConformedTable, request: CountRequest) -> CountResult:
     groups = _merge_groups(table.table.name, counted, aggregates)
     kept = [group for group in groups if group["reason"] is None]
     merged = [_merge_values(aggregate, [group[_name(n)] for group in groups]) for n, aggregate in aggregates.items()]
+    split = [group["system"] for group in kept if table.has_files and group["first_file"] != group["last_file"]]
     grades = [float(group["max_grade"]) for group in kept if group["max_grade"] is not None]
     return CountResult(
         rows=_count_by_reason(groups),
         systems=frozenset(group["system"] for group in kept if group.get("system") is not None),
+        split_systems=frozenset(split),
         max_grade=max(grades, default=None),
         text_bytes=sum(group["text_bytes"] or 0 for group in kept),
         values=dict(zip(request.aggregates, merged, strict=True)),
@@ -119,6 +122,9 @@ def _aggregate(table: ConformedTable, aggregates: Mapping[int, RowAggregate], sa
     lengths = [F.octet_length(column.name) for column in table.table.columns if column.type == "string"]
     text_bytes = F.sum(reduce(SparkColumn.__add__, [F.coalesce(length, F.lit(0)) for length in lengths], F.lit(0)))
     values = [aggregate.value.alias(_name(n)) for n, aggregate in aggregates.items()]
+    if table.has_files:  # by their hashes: Spark sorts all rows to find the smallest of texts
+        file = F.xxhash64(SOURCE_FILE)
+        values += [F.min(file).alias("first_file"), F.max(file).alias("last_file")]
     counted = table.marked_rows.groupBy(*keys).agg(
         F.count("*").alias("rows"), max_grade.alias("max_grade"), text_bytes.alias("text_bytes"), *values
     )
@@ -129,9 +135,10 @@ def _aggregate(table: ConformedTable, aggregates: Mapping[int, RowAggregate], sa
 def _merge_groups(name: str, counted: pa.Table, aggregates: Mapping[int, RowAggregate]) -> list[Group]:
     """Merge sampled rows into the group of their reason and system."""
     keys = [key for key in ("reason", "system") if key in counted.column_names]
-    merges = {"rows": "sum", "max_grade": "max", "text_bytes": "sum"} | {
+    merges = {"rows": "sum", "max_grade": "max", "text_bytes": "sum", "first_file": "min", "last_file": "max"} | {
         _name(n): aggregate.merge for n, aggregate in aggregates.items()
     }
+    merges = {column: how for column, how in merges.items() if column in counted.column_names}
     merged = counted.group_by(keys).aggregate(list(merges.items()))
     if merged.num_rows > MAX_GROUPS:
         raise DataQualityError(

@@ -2,7 +2,8 @@
 
 A reader is a function from a session, the paths and the options to a DataFrame. It validates nothing: a line that
 cannot be parsed arrives as `_corrupt_record`, and a row that is not for this table has the reason in `_ignored`, to
-be counted. A general format reads every table in one way; a preset has a reader for each table that it gives.
+be counted. Where a system may be in one file only, `_file` has the file of each row. A general format reads every table
+in one way; a preset has a reader for each table that it gives.
 """
 
 from __future__ import annotations
@@ -53,11 +54,11 @@ class SourceFormat:
 FORMATS: Registry[SourceFormat] = Registry("format", "pipelines.inputs.formats")
 
 
-def source_format(name: str) -> Callable[[Reader], Reader]:
-    """Register the decorated reader as the general format `name`."""
+def source_format(name: str, options: Mapping[str, str] | None = None) -> Callable[[Reader], Reader]:
+    """Register the decorated reader as the general format `name`; `options` has the patterns of those it takes."""
 
     def register(reader: Reader) -> Reader:
-        FORMATS.register(name, SourceFormat(name, read=reader))
+        FORMATS.register(name, SourceFormat(name, read=reader, options=options))
         return reader
 
     return register

@@ -9,12 +9,15 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import os
+import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipelines.inputs.format_registry import FORMATS
 from pipelines.inputs.settings import InputSource, RawSource
 from schemas.errors import InputError
 
@@ -28,6 +31,8 @@ HADOOP_VARIABLES = (
 _PATTERN = frozenset("*?[]{}\\")  # Spark expands them
 _DIGITS = 15  # hexadecimal, of the hash of a file: they fit a long
 _FIRST = 16  # characters of a digest
+_MAX_SKIPPED = 20
+_MARKER = re.compile(r"_(SUCCESS|started_.*|committed_.*|temporary|delta_log)|\.DS_Store|\..*\.crc|.*\._COPYING_")
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,7 @@ class FileListing:
     bytes: int
     digest: str
     parts: Mapping[str, FileListing] = field(default_factory=dict)  # of a view: the listing of each source
+    skipped: tuple[str, ...] = field(default=(), compare=False)  # files and folders that Spark ignores; local ones only
 
 
 @dataclass(frozen=True)
@@ -69,9 +75,10 @@ def list_locally(name: str, source: RawSource, date: dt.date) -> FileListing | N
     try:
         existing = {place: path for place, path in paths.items() if path and os.path.lexists(path)}
         totals = _sum_local(list(existing.values()))
+        skipped = tuple(islice(_list_skipped(source, existing.values()), _MAX_SKIPPED))
     except OSError:  # Spark reports what cannot be read
         return None
-    return _describe(name, source, date, places, list(existing), totals)
+    return _describe(name, source, date, places, list(existing), totals, skipped)
 
 
 def list_with_spark(spark: SparkSession, name: str, source: RawSource, date: dt.date) -> FileListing:
@@ -118,6 +125,7 @@ def _describe(
     places: Mapping[str, str],
     existing: Sequence[str],
     totals: _FileTotals,
+    skipped: tuple[str, ...] = (),
 ) -> FileListing:
     missing = [place for place in places if place not in existing]
     fixed = [place for place in missing if place in source.paths]  # without a date in it
@@ -127,7 +135,9 @@ def _describe(
         raise InputError(
             f"{name} has no data for {date}" if dated else f"{name} does not exist or has no files",
             where=f"inputs.{name}: {first}" + ("" if first == last else f" to {last}"),
-            hint=f"check inputs.{name}.path" + (" and --date" if dated else ""),
+            hint=f"check inputs.{name}.path"
+            + (" and --date" if dated else "")
+            + (f"; Spark ignores {skipped[0]}" if skipped else ""),
         )
     return FileListing(
         places=tuple(place for place in places if place in existing),
@@ -135,6 +145,7 @@ def _describe(
         files=totals.files,
         bytes=totals.bytes,
         digest=hash_totals(totals.files, totals.hashes),
+        skipped=skipped,
     )
 
 
@@ -171,6 +182,22 @@ def _walk(path: str) -> Iterator[tuple[str, os.stat_result]]:
         for name in names:
             if not _is_hidden(name):
                 yield f"{folder}/{name}", Path(folder, name).stat()
+
+
+def _list_skipped(source: RawSource, paths: Iterable[str]) -> Iterator[str]:
+    """List the files and folders under paths that are not read, without the marks that writers leave.
+
+    Hidden ones are not, and neither are folders that are no partitions (`key=value`), unless they are read recursively.
+    A preset chooses its files itself.
+    """
+    recursive = source.options.get("recursiveFileLookup", "").lower() == "true"
+    folders_of_data = [path for path in paths if Path(path).is_dir() and FORMATS[source.format].readers is None]
+    walks = (os.walk(path, followlinks=True, onerror=_raise) for path in folders_of_data)
+    for folder, folders, names in chain.from_iterable(walks):
+        unread = [name for name in folders if _is_hidden(name) or not (recursive or "=" in name)]
+        folders[:] = [name for name in folders if name not in unread]
+        ignored = [*(name for name in names if _is_hidden(name)), *(f"{name}/" for name in unread)]
+        yield from (f"{folder}/{name}" for name in sorted(ignored) if not _MARKER.fullmatch(name.rstrip("/")))
 
 
 def _raise(error: OSError) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import types as T
 
-from schemas.conform import CORRUPT
+from schemas.conform import READER_COLUMNS
 from schemas.errors import InputError, did_you_mean
 from schemas.table import Column, Table
 
@@ -23,7 +23,7 @@ def add_opinion_columns(
     `renamed` maps names of the contract to names in the data. Numbers are read as numbers, all else as text.
     """
     names = {source: name for name, source in renamed.items()}
-    kinds = {names.get(field.name, field.name): field.dataType for field in schema if field.name != CORRUPT}
+    kinds = {names.get(field.name, field.name): field.dataType for field in schema if field.name not in READER_COLUMNS}
     others = {name: kind for name, kind in kinds.items() if name not in table.names}
     if not others:
         raise InputError(

@@ -26,6 +26,7 @@ class InputTable:
     files: int
     digest: str
     ignored: DataFrame | None = None  # the rows that a preset sorts out, with the reason in `_ignored`
+    skipped: tuple[str, ...] = ()  # files and folders beside those that were read
 
 
 def read_input(
@@ -77,6 +78,7 @@ def _read(spark: SparkSession, name: str, source: RawSource, date: dt.date, list
         missing_days=listing.missing_days,
         files=listing.files,
         digest=listing.digest,
+        skipped=listing.skipped,
     )
 
 

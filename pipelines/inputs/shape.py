@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipelines.inputs.settings import PLACEHOLDER, InputSource, RawSource
+from schemas.compute_once import add_once
 from schemas.conform import CORRUPT
 from schemas.errors import AssayError, ConfigurationError, InputError
 from schemas.spark_errors import describe_spark_error
@@ -67,7 +68,7 @@ def add_expressions(raw: DataFrame, name: str, source: InputSource) -> DataFrame
         if text in raw.columns or _NAME.fullmatch(text):  # a name; `conform` reports one that is not in the data
             continue
         with _report_sql(f"inputs.{name}.columns.{contract}"), _convert_leniently(raw.sparkSession):
-            raw = raw.select("*", F.expr(text).alias(text))
+            raw = add_once(raw, {text: F.expr(text)})
     return raw
 
 

@@ -14,7 +14,8 @@ from pipelines.config.model import Config
 from pipelines.inputs.count import CountRequest, CountResult, RowCount, count_ignored, count_rows
 from pipelines.inputs.opinions import add_opinion_columns
 from pipelines.inputs.read import InputTable
-from schemas.conform import ConformedTable, conform
+from pipelines.inputs.systems import require_one_file_per_system
+from schemas.conform import SOURCE_FILE, ConformedTable, conform
 from schemas.errors import ConfigurationError, DataQualityError, InputError, did_you_mean
 from schemas.inputs import INPUTS
 from schemas.outputs import QUARANTINE
@@ -75,6 +76,7 @@ def validate_inputs(
             result = count_rows(table, requests.get(name, CountRequest()))
             ignored = count_ignored(inputs[name].ignored)
             results[name] = replace(result, rows=replace(result.rows, ignored=ignored))
+            require_one_file_per_system(table, results[name], where=_describe_place(name, inputs[name]))
     for name, result in results.items():
         # With checks on, `usable_rows` reports rejected rows in more detail.
         limit = config.max_rejected if config.checks == "off" else 1.0
@@ -96,9 +98,12 @@ def describe_input(source: InputTable, count: RowCount) -> dict[str, Any]:
     return {
         "places": source.places,
         "missing_days": source.missing_days,
+        "skipped": source.skipped,
         "files": source.files,
         "digest": source.digest,
-        "columns": {field.name: field.dataType.simpleString() for field in source.raw.schema},
+        "columns": {
+            field.name: field.dataType.simpleString() for field in source.raw.schema if field.name != SOURCE_FILE
+        },
         **asdict(count),
     }
 
@@ -106,10 +111,9 @@ def describe_input(source: InputTable, count: RowCount) -> dict[str, Any]:
 def resolve_contract(name: str, config: Config) -> Table:
     """The contract of an input, with the columns that this configuration adds to it."""
     table = INPUTS[name]
-    if name == "rankings" and config.conventions.order != "rank":  # a row without a score has no rank then
-        return replace(
-            table, columns=tuple(replace(c, optional=c.optional and c.name != "score") for c in table.columns)
-        )
+    if name == "rankings" and config.conventions.order != "rank":  # a row needs a score then, and its rank is ignored
+        columns = tuple(replace(c, optional=c.optional and c.name != "score") for c in table.columns)
+        return replace(table, columns=columns, unread=("rank",))
     if name == "judgments" and config.statistics.label_draws and not config.behaviour:
         deviation = Column("grade_sd", "double", "standard deviation of the grade", nullable=True, minimum=0)
         return table.add_columns([deviation])

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pipelines.config.model import Config
 from pipelines.inputs.count import CountRequest, RowAggregate
 from pipelines.inputs.read import InputTable
+from pipelines.inputs.systems import find_lost_systems
 from pipelines.inputs.validate import ValidatedInputs, describe_input
 from pipelines.quality.expectations.data_docs import render_data_docs
 from pipelines.quality.expectations.suite import ContractSuites, SuiteResult, check_usable_rows
@@ -139,7 +140,9 @@ class Inspection:
         usable = check_usable_rows(name, result.rows, tolerated=tolerated, sample=sample)
         self._add_suite_result(name, replace(suite, results=(usable, *suite.results)))
         days = list_requested_days(self.config.sources()[name], self.date)
-        return collect_row_figures(result.values, days) | count_distinct_ids(table)
+        ranked = "system" in table.source_columns and result.rows.rejected
+        lost = {"lost_systems": find_lost_systems(table)} if ranked else {}
+        return collect_row_figures(result.values, days) | count_distinct_ids(table) | lost
 
     def _add_suite_result(self, name: str, suite: SuiteResult) -> None:
         self.results += suite.results

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from pipelines.config.load import load_run_config
 from pipelines.config.model import Config
-from pipelines.inputs.read import read_input
-from pipelines.inputs.validate import resolve_contract
 from pipelines.scoring.explain import DrawnLabel
 from pipelines.scoring.place import place_documents
+from pipelines.scoring.read_again import name_grade_column, read_again, require_rankings
 from pipelines.warehouse.runs import Manifest, find_run
 from pipelines.warehouse.storage import Storage
 from pipelines.warehouse.tables import RunTables
-from schemas.conform import conform
-from schemas.errors import InputError
 from udfs.conventions import Conventions
+
+MAX_TITLES = 100  # documents of each list, and of the best labels, that titles are read of
 
 
 @dataclass(frozen=True)
@@ -35,48 +33,56 @@ class QueryDetails:
     labels: dict[str, float]
     changed: tuple[str, ...]
     drawn: dict[str, DrawnLabel] = field(default_factory=dict)
+    text: str | None = None  # of the query, where `queries` has it
+    titles: dict[str, str] = field(default_factory=dict)  # of documents, where `documents` has them
 
 
 def read_query(
     spark: SparkSession, storage: Storage, manifest: Manifest, query: str, systems: Sequence[str]
 ) -> QueryDetails:
-    """Read the lists and labels of one query, and which inputs have changed since the run."""
+    """Read the lists and labels of one query, its text and titles, and which inputs have changed since the run."""
     config = load_run_config(manifest)
-    if config.inputs.rankings is None:
-        hint = "give inputs.rankings to keep lists that can be explained"
-        raise InputError(f"run {manifest.run} evaluated the lists of its log, which are not kept", hint=hint)
+    details = _read_numbers(spark, storage, manifest, config, query, systems)
+    shown = [doc for docs in details.lists.values() for doc in docs[:MAX_TITLES]]
+    best = sorted(details.labels, key=lambda doc: -details.labels[doc])[:MAX_TITLES]
+    texts = _read_texts(spark, manifest, config, "queries", "query_id", "query", [query])
+    titles = _read_texts(spark, manifest, config, "documents", "doc_id", "title", [*shown, *best])
+    return replace(details, text=texts.get(query), titles=titles)
+
+
+def _read_numbers(
+    spark: SparkSession, storage: Storage, manifest: Manifest, config: Config, query: str, systems: Sequence[str]
+) -> QueryDetails:
+    require_rankings(manifest, "explained")
     conventions = Conventions.model_validate(manifest.conventions)
-    rankings, changed = _read_rows(spark, manifest, config, "rankings", query)
-    placed = place_documents(rankings.where(F.col("system").isin(*systems)), conventions)
+    rankings, moved = read_again(spark, manifest, config, "rankings")
+    changed = ("rankings",) if moved else ()
+    of_query = F.col("query_id") == query
+    placed = place_documents(rankings.where(of_query & F.col("system").isin(*systems)), conventions)
     rows = placed.orderBy("system", "rank").collect()
     lists = {system: [row["doc_id"] for row in rows if row["system"] == system] for system in systems}
     if "label_posteriors" in manifest.tables:
         drawn = _read_posteriors(storage, manifest, query)
         means = {doc: sum(label.grades) / len(label.grades) for doc, label in drawn.items()}
-        return QueryDetails(lists, means, tuple(changed), drawn)
+        return QueryDetails(lists, means, changed, drawn)
     if "labels" in manifest.tables or manifest.labels.get("from_run"):
-        return QueryDetails(lists, _read_published_labels(storage, manifest, config, query), tuple(changed))
-    judged, others = _read_rows(spark, manifest, config, "judgments", query)
-    grades = {row["doc_id"]: float(row["grade"]) for row in judged.select("doc_id", "grade").collect()}
-    return QueryDetails(lists, grades, (*changed, *others))
+        return QueryDetails(lists, _read_published_labels(storage, manifest, config, query), changed)
+    judged, rejudged = read_again(spark, manifest, config, "judgments")
+    judged_rows = judged.where(of_query).select("doc_id", "grade").collect()
+    grades = {row["doc_id"]: float(row["grade"]) for row in judged_rows}
+    return QueryDetails(lists, grades, (*changed, "judgments") if rejudged else changed)
 
 
-def _read_rows(
-    spark: SparkSession, manifest: Manifest, config: Config, name: str, query: str
-) -> tuple[DataFrame, list[str]]:
-    """The valid rows of one query in an input, and the input's name if it has changed since the run."""
-    source = config.sources()[name]
-    try:
-        table = read_input(spark, name, source, dt.date.fromisoformat(manifest.dt))
-    except InputError as error:  # its hint is for who evaluates: keys and options that a reader of a run does not have
-        raise InputError(
-            f"the {name} of run {manifest.run} cannot be read again: {error.what}",
-            where=error.where,
-            hint="lists are explained from the inputs of the run; put them back, or evaluate the date again",
-        ) from None
-    rows = conform(table.raw, resolve_contract(name, config), columns=source.columns).rows
-    changed = [name] if table.digest != manifest.inputs[name]["digest"] else []
-    return rows.where(F.col("query_id") == query), changed
+def _read_texts(
+    spark: SparkSession, manifest: Manifest, config: Config, name: str, key: str, text: str, ids: Sequence[str]
+) -> dict[str, str]:
+    """The texts of these ids in an input; none where its data has no such column."""
+    source = config.sources().get(name)
+    if source is None or source.columns.get(text, text) not in manifest.inputs[name].get("columns", ()):
+        return {}
+    rows, _ = read_again(spark, manifest, config, name)
+    rows_of_ids = rows.where(F.col(key).isin(*set(ids)) & F.col(text).isNotNull())
+    return {row[key]: row[text] for row in rows_of_ids.select(key, text).collect()}
 
 
 def _read_posteriors(storage: Storage, manifest: Manifest, query: str) -> dict[str, DrawnLabel]:
@@ -95,7 +101,7 @@ def _read_posteriors(storage: Storage, manifest: Manifest, query: str) -> dict[s
 def _read_published_labels(storage: Storage, manifest: Manifest, config: Config, query: str) -> dict[str, float]:
     """The labels as they were scored: graded pairs, with the lift as the grade if that is the scale."""
     source = manifest if "labels" in manifest.tables else find_run(storage, manifest.labels["from_run"])
-    lift = f"lift_{config.labels.grade.objective}" if config.labels.grade.scale == "lift" else "grade"
+    lift = name_grade_column(config)
     where = (pc.field("query_id") == query) & pc.field("grade").is_valid()
     labels = {}
     for batch in RunTables(storage, source).batches("labels", ["doc_id", "grade", "source", lift], where):

@@ -147,9 +147,10 @@ def _comparison(scored: Sequence[Row], baseline: str, candidate: str, segment: s
 
 
 def _change(scored: Sequence[Row], baseline: str, candidate: str, query: str, place: int) -> Row:
-    top = json.dumps([{"doc_id": f"<i>{query}", "grade": 3.0}, {"doc_id": "boot-7"}])
+    top = json.dumps([{"doc_id": f"<i>{query}", "grade": 3.0, "title": "<b>A boot"}, {"doc_id": "boot-7"}])
     return {
         "baseline": baseline, "candidate": candidate, "metric": "ndcg_at_10", "direction": "gain", "place": place,
         "query_id": query, "weight": 1.0, "baseline_value": 0.25, "candidate_value": 0.5, "delta": 0.25,
         "moved": f"<i>{query} (3) 4 → 1", "baseline_top": top, "candidate_top": top,
+        "query": f"<u>text of {query}",
     }  # fmt: skip

@@ -16,8 +16,8 @@ def err(grades: Sequence[float | None], gmax: float, k: int) -> float:
     return total
 
 
-def q_measure(grades: Sequence[float | None], labels: Sequence[float], k: int) -> float:
-    """Sakai 2007: the mean over relevant documents of the blended ratio, β = 1."""
+def q_measure(grades: Sequence[float | None], labels: Sequence[float], k: int, *, cut: bool = False) -> float:
+    """Sakai 2007: the mean over relevant documents, with `cut` over k of them at most, of the blended ratio, β = 1."""
     ideal = sorted((label for label in labels if label > 0), reverse=True)
     total = 0.0
     for rank in range(1, min(k, len(grades)) + 1):
@@ -25,7 +25,7 @@ def q_measure(grades: Sequence[float | None], labels: Sequence[float], k: int) -
         if grade > 0:
             seen = [g for g in grades[:rank] if g is not None and g > 0]
             total += (len(seen) + math.fsum(seen)) / (rank + math.fsum(ideal[:rank]))
-    return total / len(ideal)
+    return total / (min(k, len(ideal)) if cut else len(ideal))
 
 
 def alpha_ndcg(ranking: Sequence[str], subtopic: Mapping[str, str], alpha: float, k: int) -> float:

@@ -6,6 +6,7 @@ import math
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -18,7 +19,12 @@ from pipelines.warehouse.attempt import Attempt
 from pipelines.warehouse.runs import list_committed
 from pipelines.warehouse.storage import Storage
 from pipelines.warehouse.tables import read_table
-from pipelines.warehouse.views import render_duckdb_views, render_spark_views
+from pipelines.warehouse.views import (
+    render_duckdb_views,
+    render_pandas_reader,
+    render_polars_reader,
+    render_spark_views,
+)
 from schemas.errors import DataQualityError, InputError
 
 DAY = dt.date(2026, 11, 1)
@@ -175,6 +181,21 @@ def test_the_printed_views_return_what_read_table_does(spark: SparkSession, runs
             assert sorted(map(str, map(tuple, spark.table(name).select(columns).collect()))) == rows
             quoted = ", ".join(f'"{column}"' for column in columns)
             assert sorted(map(str, duck.sql(f"SELECT {quoted} FROM {name}").fetchall())) == rows
+        listed = "SELECT CAST(dt AS STRING) AS dt, run, status, configuration, gate, live FROM runs"
+        of_spark = sorted(map(tuple, spark.sql(listed).collect()), key=str)
+        assert sorted(duck.sql(listed).fetchall(), key=str) == of_spark
+    for render in (render_pandas_reader, render_polars_reader):
+        functions: dict[str, Any] = {}
+        exec(render(storage), functions)
+        metrics = functions["read_table"]("query_metrics")
+        assert len(metrics) == read_table(spark, config.warehouse, "query_metrics").count()
+        assert set(metrics["dt"]) == {"2026-11-01", "2026-11-02"}
+        runs_read = functions["read_runs"]()
+        names = ("dt", "run", "status", "configuration", "gate", "live")
+        values = [[None if value != value else value for value in runs_read[name]] for name in names]
+        assert sorted(zip(*values, strict=True), key=str) == of_spark
+    assert [row[0] for row in of_spark if row[-1]] == ["2026-11-01", "2026-11-02"]
+    assert len(of_spark) == 4
     both = read_table(spark, config.warehouse, "query_metrics").select("dt", "recall_at_1", "ndcg_at_5").collect()
     assert {(str(row["dt"]), row["recall_at_1"] is None) for row in both} == {
         ("2026-11-01", True),

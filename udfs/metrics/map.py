@@ -4,30 +4,20 @@ import numpy as np
 
 from udfs.block import Block, safe_ratio
 from udfs.graded import is_relevant
-from udfs.ragged import Floats, Ints
-from udfs.registry import REL, Parameter, metric
-
-
-def _divisor(block: Block, k: int | None, *, rel: float | None, norm: str) -> Ints:
-    relevant = block.count_relevant(rel)
-    return np.minimum(relevant, k) if norm == "cut" and k else relevant
+from udfs.ragged import Floats
+from udfs.registry import NORM, REL, metric
 
 
 def _list_terms(block: Block, k: int | None, *, rel: float | None, norm: str) -> tuple[Floats, Floats]:
     relevant = is_relevant(block.grade, rel)
-    divisor = _divisor(block, k, rel=rel, norm=norm)[block.ranked.owner]
+    divisor = block.count_reachable(k, rel, norm)[block.ranked.owner]
     precisions = block.ranked.running_counts(relevant) / block.ranked.place
     return relevant.astype(np.float64), safe_ratio(precisions, divisor)
 
 
 @metric(
     reference="Buckley and Voorhees, Evaluating evaluation measure stability, SIGIR 2000; trec_eval map and map_cut",
-    parameters={
-        "rel": REL,
-        "norm": Parameter(
-            "relevant", "relevant = divide by all relevant documents; cut = by min(k, relevant)", ("relevant", "cut")
-        ),
-    },
+    parameters={"rel": REL, "norm": NORM},
     terms=_list_terms,
 )
 def map(block: Block, k: int | None, *, rel: float | None, norm: str) -> Floats:
@@ -44,4 +34,4 @@ def map(block: Block, k: int | None, *, rel: float | None, norm: str) -> Floats:
     """
     hits = block.hits(rel)
     precisions = block.cached(("precisions", rel), lambda: hits.lists.place / hits.rank)
-    return safe_ratio(hits.sums(precisions, k), _divisor(block, k, rel=rel, norm=norm))
+    return safe_ratio(hits.sums(precisions, k), block.count_reachable(k, rel, norm))

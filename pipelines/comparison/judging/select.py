@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -130,11 +129,13 @@ def build_sheet(
     from pyspark.sql import functions as F
 
     from pipelines.scoring.place import place_documents
+    from pipelines.scoring.read_again import read_again
     from udfs.conventions import Conventions
 
     queries = spark.createDataFrame([(query,) for query in sample.chances], "query_id string")
-    rankings = _read_rows(spark, manifest, config, "rankings").join(F.broadcast(queries), "query_id", "left_semi")
-    pair = rankings.where(F.col("system").isin(sample.baseline, sample.candidate))
+    rankings, _ = read_again(spark, manifest, config, "rankings")
+    drawn = rankings.join(F.broadcast(queries), "query_id", "left_semi")
+    pair = drawn.where(F.col("system").isin(sample.baseline, sample.candidate))
     placed = place_documents(pair, Conventions.model_validate(manifest.conventions))
     top = placed if sample.spec.k is None else placed.where(F.col("rank") <= sample.spec.k)
     union = top.select("query_id", "doc_id").distinct()
@@ -155,17 +156,6 @@ def shuffle_documents(query: str, docs: Sequence[str], seed: int) -> list[str]:
     return [ordered[at] for at in np.argsort(draw_words(keys, 1, seed)[:, 0], kind="stable")]
 
 
-def _read_rows(spark: SparkSession, manifest: Manifest, config: Config, name: str) -> DataFrame:
-    """The valid rows of an input of the run."""
-    from pipelines.inputs.read import read_input
-    from pipelines.inputs.validate import resolve_contract
-    from schemas.conform import conform
-
-    source = config.sources()[name]
-    raw = read_input(spark, name, source, dt.date.fromisoformat(manifest.dt)).raw
-    return conform(raw, resolve_contract(name, config), columns=source.columns).rows
-
-
 def _read_texts(
     spark: SparkSession,
     manifest: Manifest,
@@ -178,11 +168,14 @@ def _read_texts(
     """The texts of these ids, from the first of the inputs that has any."""
     from pyspark.sql import functions as F
 
+    from pipelines.scoring.read_again import read_again
+
     for name in inputs:
         if name not in config.sources():
             continue
-        rows = _read_rows(spark, manifest, config, name).where(F.col(column).isNotNull())
-        of_ids = rows.join(F.broadcast(ids), key, "left_semi").groupBy(key).agg(F.min(column).alias(column))
+        rows, _ = read_again(spark, manifest, config, name)
+        texts_of_rows = rows.where(F.col(column).isNotNull())
+        of_ids = texts_of_rows.join(F.broadcast(ids), key, "left_semi").groupBy(key).agg(F.min(column).alias(column))
         texts = {row[key]: row[column] for row in of_ids.collect()}
         if texts:
             return texts

@@ -113,7 +113,7 @@ def test_a_run_concludes_which_system_is_better_where_and_why(
     whole = compared["all", "all", "mrr_at_3"]
     assert (whole["wins"], whole["ties"], whole["losses"]) == (22, 0, 2)
     assert whole["delta"] == pytest.approx((22 * 0.5 - 2 / 6) / 24)
-    assert (whole["gate"], whole["significant"]) == ("pass", True)
+    assert (whole["gate"], whole["condition"], whole["significant"]) == ("pass", "mrr@3 better than baseline", True)
     # the family is the gate's metric in every segment: all, two devices and one band
     assert whole["p_adjusted"] >= whole["p_value"]
     assert compared["all", "all", "recall_at_2"]["p_adjusted"] is None

@@ -1,13 +1,20 @@
 """Inputs are conformed to their contracts; rows that do not fit are rejected with the reason."""
 
 import json
+from decimal import Decimal
+from pathlib import Path
 
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from pipelines.inputs.in_memory import conform_arrow
 from schemas.conform import conform
 from schemas.errors import InputError
 from schemas.inputs import IMPRESSIONS, JUDGMENTS, RANKINGS
+from udfs.tables import TableReader
 
 
 def rejected(table: DataFrame) -> dict[str, str]:
@@ -118,3 +125,32 @@ def test_a_type_that_leads_nowhere_rejects_its_rows_and_stops_nothing(spark: Spa
         "SELECT 'p' AS serp_id, 'q' AS query_id, 'u' AS user_id, 'd' AS doc_id, 1 AS position, true AS ts"
     )
     assert list(rejected(conform(shown, IMPRESSIONS).rejected_rows)) == ["ts: not a timestamp"]
+
+
+def test_types_that_others_write_are_read_like_in_memory(spark: SparkSession, tmp_path: Path) -> None:
+    """Numbers as ids, decimals, dictionaries and large texts."""
+    table = pa.table(
+        {
+            "query_id": pa.array([7, 8], pa.uint32()),
+            "doc_id": pa.array(["a", "b"], pa.large_string()).dictionary_encode(),
+            "grade": pa.array([Decimal("1.50"), Decimal("2.00")]),
+        }
+    )
+    pq.write_table(table, tmp_path / "j.parquet")
+    rows = conform(spark.read.parquet(str(tmp_path / "j.parquet")), JUDGMENTS).rows.toArrow()
+    in_memory = conform_arrow(TableReader(table, "judgments"), JUDGMENTS).rows
+    assert rows.select(in_memory.column_names).to_pydict() == in_memory.to_pydict()
+    assert rows["query_id"].to_pylist() == ["7", "8"]
+    assert rows["grade"].to_pylist() == [1.5, 2.0]
+
+
+def test_times_without_a_zone_are_taken_in_the_zone_of_the_session(spark: SparkSession, tmp_path: Path) -> None:
+    shown = pd.Timestamp("2026-11-01T12:00:00")
+    for unit, name in (("us", "micros"), ("ms", "millis")):
+        times = pa.array([shown.to_pydatetime()], pa.timestamp(unit))
+        texts = {key: ["x"] for key in ("serp_id", "query_id", "doc_id")}
+        pq.write_table(pa.table({**texts, "position": [1], "ts": times}), tmp_path / f"{name}.parquet")
+        raw = spark.read.parquet(str(tmp_path / f"{name}.parquet"))
+        assert raw.schema["ts"].dataType.simpleString() == "timestamp_ntz"
+        (row,) = conform(raw, IMPRESSIONS).rows.selectExpr("unix_seconds(ts) AS seconds").collect()
+        assert row["seconds"] == shown.tz_localize("UTC").timestamp()

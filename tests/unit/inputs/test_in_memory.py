@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from pipelines.inputs.in_memory import conform_arrow
@@ -95,3 +96,41 @@ def test_missing_and_renamed_columns_are_reported_as_on_spark() -> None:
         conform_arrow(TableReader(raw, "queries"), QUERIES)
     rows = conform_arrow(TableReader(raw, "queries"), QUERIES, {"query_id": "query", "weight": "w"}).rows
     assert rows.select(["query_id", "weight"]).to_pylist() == [{"query_id": "a", "weight": 2.0}]
+
+
+@pytest.mark.parametrize(
+    ("queries", "docs", "grades"),
+    [
+        (pa.array(["7", "8"]).cast(pa.string_view()), pa.array(["1", "2"], pa.large_string()), pa.array([1, 2])),
+        (pa.array(["7", "8"]).dictionary_encode(), pa.array([1, 2], pa.uint64()), pa.array([1, 2]).dictionary_encode()),
+        (pa.array([Decimal(7), Decimal(8)]), pa.array([b"1", b"2"]).cast(pa.binary_view()), pa.array([1.0, 2.0])),
+        (pa.array([7, 8], pa.int8()), pa.array([b"1", b"2"], pa.large_binary()), pa.array(["1", "2.0"])),
+        (pa.array([7, 8]), pa.array([1, 2]), pa.array([Decimal("1.00"), Decimal("2.00")], pa.decimal256(40, 2))),
+        (pa.array([7, 8]), pa.array([1, 2]), pa.array(["1", "2"]).cast(pa.string_view())),
+        (pc.run_end_encode(pa.array(["7", "8"])), pa.array([1, 2]), pa.array([1, 2], pa.float32())),
+    ],
+)
+def test_every_type_of_arrow_that_holds_text_or_numbers_is_read(
+    queries: pa.Array, docs: pa.Array, grades: pa.Array
+) -> None:
+    table = pa.table({"query_id": queries, "doc_id": docs, "grade": grades})
+    rows = conform_arrow(TableReader(table, "judgments"), JUDGMENTS).rows
+    assert rows.select(["query_id", "doc_id", "grade"]).to_pydict() == {
+        "query_id": ["7", "8"],
+        "doc_id": ["1", "2"],
+        "grade": [1.0, 2.0],
+    }
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.list_(pa.int64()), pa.large_list(pa.int64()), pa.list_view(pa.int64()), pa.list_(pa.int64(), 2)],
+    ids=str,
+)
+def test_every_kind_of_list_is_unfolded(kind: pa.DataType) -> None:
+    lists = pa.array([[7, 8], None, [9, 1]], kind)
+    table = pa.table({"system": ["s"] * 3, "query_id": [1, 2, 3], "ranked_items": lists})
+    conformed = conform_arrow(TableReader(table, "rankings"), RANKINGS)
+    assert conformed.rows["doc_id"].to_pylist() == ["7", "8", "9", "1"]
+    assert conformed.rows["rank"].to_pylist() == [1, 2, 1, 2]
+    assert conformed.count.rejected == {"doc_id: empty": 1}

@@ -41,6 +41,21 @@ def test_data_files_are_counted_and_what_spark_ignores_is_not(tmp_path: Path) ->
     assert (listing.files, listing.bytes) == (4, 40)
 
 
+def test_files_and_folders_that_are_skipped_are_listed_without_the_marks_of_writers(tmp_path: Path) -> None:
+    names = ("a.run", ".b.run", "_c.run", "old/d.run", "k=1/e.run", "k=1/.f.run", "_SUCCESS", ".a.run.crc", ".DS_Store")
+    for name in names:
+        write(tmp_path / "d" / name)
+    skipped = [place.removeprefix(f"{tmp_path}/d/") for place in list_files(tmp_path / "d").skipped]
+    assert skipped == [".b.run", "_c.run", "old/", "k=1/.f.run"]
+    assert list_files(tmp_path / "d" / "a.run").skipped == ()
+    source = InputSource(path=str(tmp_path / "d"), options={"recursiveFileLookup": "true"})
+    recursive = list_locally("judgments", source, DAY)
+    assert recursive is not None and len(recursive.skipped) == 3
+    write(tmp_path / "hidden" / ".g.run")
+    with pytest.raises(InputError, match=r"has no files .*: check inputs.judgments.path; Spark ignores .*/.g.run"):
+        list_files(tmp_path / "hidden")
+
+
 def test_the_digest_depends_on_name_size_and_time_and_not_on_how_the_path_is_written(tmp_path: Path) -> None:
     path = write(tmp_path / "j.csv")
     first = list_files(path).digest

@@ -150,3 +150,16 @@ def test_a_sample_of_a_rejected_row_begins_with_the_column_that_it_is_about() ->
     assert sample.startswith('grade: not a double: {"score":"many","query":"qqq') and len(sample) == 200
     assert format_rejected_row("one of a, b is needed", row, {}) == f"one of a, b is needed: {row}"
     assert format_rejected_row("corrupt", "not JSON", {}) == "corrupt: not JSON"
+
+
+def test_lost_systems_and_skipped_files_are_named() -> None:
+    tables: dict[str, dict[str, Any]] = {
+        "rankings": {"lost_systems": ("bad", "bad.run"), "skipped": ("runs/.old.run",)},
+        "judgments": {"skipped": ()},
+    }
+    facts = QualityFacts(dt.date(2026, 11, 1), tables)
+    (lost,) = CHECKS["lost_systems"].run(facts, 0)
+    assert (lost.passed, lost.sample) == (False, ("bad", "bad.run"))
+    (skipped,) = CHECKS["skipped_files"].run(facts, 0)
+    assert (skipped.table, skipped.passed, skipped.sample) == ("rankings", False, ("runs/.old.run",))
+    assert all(finding.passed for finding in CHECKS["skipped_files"].run(facts, 1))

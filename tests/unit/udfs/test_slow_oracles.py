@@ -69,14 +69,13 @@ def test_err_of_one_perfect_document_is_below_one() -> None:
 @given(lists, st.lists(st.sampled_from([1.0, 2.0, 0.5, 0.0, -1.0]), max_size=5), st.integers(1, 40))
 def test_q_measure_is_its_formula(ranked: list[list[float | None]], missed: list[float], k: int) -> None:
     labels = [[g for g in list_ if g is not None] + missed for list_ in ranked]
-    got = compute_metrics(block_of(ranked, labels), parse_metrics([f"q_measure@{k}"]), Conventions())[
-        f"q_measure_at_{k}"
-    ]
-    for list_, all_labels, ours in zip(ranked, labels, got, strict=True):
-        if any(label > 0 for label in all_labels):
-            assert ours == pytest.approx(slow.q_measure(list_, all_labels, k), abs=1e-12)
-        else:
-            assert math.isnan(ours)
+    for cut, spec in zip((False, True), parse_metrics([f"q_measure@{k}", f"q_measure(norm=cut)@{k}"]), strict=True):
+        got = compute_metrics(block_of(ranked, labels), [spec], Conventions())[spec.key]
+        for list_, all_labels, ours in zip(ranked, labels, got, strict=True):
+            if any(label > 0 for label in all_labels):
+                assert ours == pytest.approx(slow.q_measure(list_, all_labels, k, cut=cut), abs=1e-12)
+            else:
+                assert math.isnan(ours)
 
 
 def test_q_measure_worked_example() -> None:
