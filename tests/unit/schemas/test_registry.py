@@ -12,7 +12,17 @@ from schemas.registry import Registry
 
 
 def test_every_file_of_a_package_is_registered() -> None:
-    assert list(FORMATS) == ["csv", "ga4", "json", "parquet", "serp_arrays", "trec_qrels", "trec_run", "ubi"]
+    assert list(FORMATS) == [
+        "csv",
+        "ga4",
+        "huggingface",
+        "json",
+        "parquet",
+        "serp_arrays",
+        "trec_qrels",
+        "trec_run",
+        "ubi",
+    ]
     assert set(CHECKS) == {path.stem for path in Path(str(checks.__file__)).parent.glob("[a-z]*.py")}
 
 
