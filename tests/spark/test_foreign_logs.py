@@ -34,12 +34,14 @@ inputs:
       doc_id: doc
       user_id: who
       ts: timestamp_seconds(bigint(when))
+checks: fast
 warehouse: {folder}/warehouse
 """
 UBI = """
 inputs:
   impressions: {{path: {folder}/ubi.ndjson, format: ubi}}
   interactions: {{path: {folder}/ubi.ndjson, format: ubi}}
+checks: fast
 warehouse: {folder}/warehouse
 """
 
