@@ -38,7 +38,7 @@ def command(config: str, overrides: tuple[str, ...], date: dt.date, docs: str | 
     from pipelines.run import inspect_inputs
     from pipelines.warehouse.storage import Storage
 
-    with open_session(loaded.config.spark, f"assay check {date}") as spark:
+    with open_session(loaded.config.spark, f"assay check {date}") as spark, loaded.locate_errors():
         inspection = inspect_inputs(spark, loaded.config, date)
     if docs is not None:
         for name, content in inspection.render_pages(f"{date}, checks only"):

@@ -63,7 +63,8 @@ def command(
     local = look_ahead(define_evaluation(loaded.config), date)
     outcome = None if force or local is None else local.committed
     if outcome is None:
-        outcome = _evaluate(loaded.config, date, local, force=force, log=log)
+        with loaded.locate_errors():
+            outcome = _evaluate(loaded.config, date, local, force=force, log=log)
     names = ("segment_metrics", "comparisons", "sensitivity")
     headline, compared, sensitivity = (
         read_overall_rows(loaded.config.warehouse, outcome.manifest, name) for name in names

@@ -44,7 +44,8 @@ def command(config: str, overrides: tuple[str, ...], date: dt.date, force: bool,
     local = look_ahead(define_labelling(loaded.config), date)
     outcome = None if force or local is None else local.committed
     if outcome is None:
-        outcome = _label(loaded.config, date, local, force=force, log=log)
+        with loaded.locate_errors():
+            outcome = _label(loaded.config, date, local, force=force, log=log)
     manifest = outcome.manifest
     if output == "json":
         summary = {"run": manifest.run, "found_done": outcome.reused, "labels": manifest.tables["labels"].rows}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -90,6 +90,7 @@ def open_run(plan: RunPlan, doing: str) -> Iterator[OpenRun]:
     with Attempt(plan.storage, plan.date, plan.key) as attempt, raise_input_errors(doing):
         plan.stages.tables = attempt.tables
         with plan.stages.stage("check"):
+            plan = _store_costly(plan, attempt)
             inspection, inputs = _validate(plan.config, plan.date, plan.inputs)
         facts = _describe_run(plan, inputs)
         yield OpenRun(plan=plan, attempt=attempt, inspection=inspection, inputs=inputs, facts=facts)
@@ -102,6 +103,16 @@ def inspect_inputs(spark: SparkSession, config: Config, date: dt.date) -> Inspec
         inspection, inputs = _validate(config, date, tables)
         inspection.check_inputs(tables, inputs)
     return inspection
+
+
+def _store_costly(plan: RunPlan, attempt: Attempt) -> RunPlan:
+    """The plan with the inputs that are costly to read as checkpoints: several passes follow."""
+    stored = {
+        name: replace(table, raw=attempt.checkpoint(table.raw))
+        for name, table in plan.inputs.items()
+        if table.is_costly
+    }
+    return replace(plan, inputs={**plan.inputs, **stored})
 
 
 def _read_inputs(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -13,9 +14,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from pipelines.config.model import Config
-from pipelines.config.parse import parse_yaml, read_text
+from pipelines.config.parse import find_line, parse_yaml, read_text
 from pipelines.warehouse.runs import Manifest
-from schemas.errors import ConfigurationError, InputError, did_you_mean
+from schemas.errors import AssayError, ConfigurationError, InputError, did_you_mean
 from schemas.problems import describe_problem
 from schemas.redact import is_secret_name, redact, remember_secret, remember_secrets
 
@@ -37,6 +38,20 @@ class LoadedConfig:
         parts = key.split(".")
         prefixes = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
         return next((self.origins[prefix] for prefix in prefixes if prefix in self.origins), "default")
+
+    @contextmanager
+    def locate_errors(self) -> Iterator[None]:
+        """Add the file and the line of a key to an error that names it."""
+        try:
+            yield
+        except AssayError as error:
+            key = error.where.partition(":")[0]
+            inner = next((origin for leaf, origin in self.origins.items() if leaf.startswith(f"{key}.")), None)
+            origin = inner or self.origin(key)
+            if "." not in key or origin == "default":
+                raise
+            place = _describe_origin(origin, key.split("."))
+            raise type(error)(error.what, where=f"{place} at {error.where}", hint=error.hint) from error
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> LoadedConfig:
@@ -199,7 +214,7 @@ def _explain(details: ErrorDetails, origins: Mapping[str, str], path: str) -> st
         key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else str(part)
     names = ".".join(str(part) for part in details["loc"] if not isinstance(part, int))
     origin = next((o for k, o in origins.items() if k == names or k.startswith(f"{names}.")), path)
-    place = f"in {origin} at {key}" if key else f"in {origin}"
+    place = f"in {_describe_origin(origin, details['loc'])} at {key}" if key else f"in {origin}"
     if details["type"] == "extra_forbidden":
         return f"unknown key {place}: {did_you_mean(str(details['loc'][-1]), _list_keys(details['loc'][:-1]))}"
     if details["type"] == "missing":
@@ -208,6 +223,12 @@ def _explain(details: ErrorDetails, origins: Mapping[str, str], path: str) -> st
         return f"{describe_problem(details)} ({place})"
     (value,) = redact({str(details["loc"][-1]) if details["loc"] else "": details["input"]}).values()
     return f"wrong value {_shorten(value)} {place}: {describe_problem(details)}"
+
+
+def _describe_origin(origin: str, keys: Sequence[int | str]) -> str:
+    """The file or option that set a value, with the line where it is a file."""
+    line = None if origin.startswith("--set") else find_line(Path(origin), keys)
+    return origin if line is None else f"{origin}, line {line},"
 
 
 def _is_path(text: str) -> bool:

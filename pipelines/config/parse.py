@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,27 @@ def parse_yaml(text: str) -> Any:
         raise ValueError("nested too deeply") from None
     finally:
         loader.dispose()
+
+
+def find_line(path: Path, keys: Sequence[str | int]) -> int | None:
+    """The line of a file at which a key stands, or the innermost section above it that the file has."""
+    try:
+        node = yaml.compose(read_text(path), Loader=yaml.SafeLoader)
+    except (OSError, ValueError, RecursionError, yaml.YAMLError):
+        return None
+    line = None
+    for key in keys:
+        if isinstance(node, yaml.MappingNode):
+            pair = next((pair for pair in node.value if pair[0].value == str(key)), None)
+            if pair is None:
+                break
+            line, node = pair[0].start_mark.line + 1, pair[1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
+            node = node.value[key]
+            line = node.start_mark.line + 1
+        else:
+            break
+    return line
 
 
 class _Loader(yaml.SafeLoader):

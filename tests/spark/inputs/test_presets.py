@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -175,3 +177,26 @@ def test_an_export_of_ga4(spark: SparkSession, tmp_path: Path) -> None:
         "event page_view": 1,
         "select_item without a view_item_list of the item in its session": 1,
     }
+
+
+def test_data_sets_of_the_hugging_face_hub(spark: SparkSession, tmp_path: Path) -> None:
+    def write_table(name: str, rows: list[dict[str, Any]]) -> str:
+        pa.parquet.write_table(pa.Table.from_pylist(rows), tmp_path / name)
+        return str(tmp_path / name)
+
+    qrels = write_table("qrels-00000-of-00001.parquet", [{"query-id": 7, "corpus-id": "MED-1", "score": 2}])
+    judged = read_table(spark, "judgments", qrels, "huggingface")
+    assert list_rows(judged, "judgments", "query_id", "doc_id", "grade") == [("7", "MED-1", 2.0)]
+    labels = [{"query": "Red Shoes", "product_id": f"B{n}", "esci_label": label} for n, label in enumerate("ESCI")]
+    judged = read_table(spark, "judgments", write_table("esci.parquet", labels), "huggingface")
+    grades = [("red shoes", f"B{n}", grade) for n, grade in enumerate((3.0, 2.0, 1.0, 0.0))]
+    assert list_rows(judged, "judgments", "query_id", "doc_id", "grade") == grades
+    passages = {"is_selected": [0, 1], "passage_text": ["one", "two"], "url": ["u", "v"]}
+    marco = write_table("train-00000-of-00007.parquet", [{"query_id": 1, "query": "x", "passages": passages}])
+    judged = read_table(spark, "judgments", marco, "huggingface")
+    assert sorted(row[1] for row in list_rows(judged, "judgments", "query_id", "grade")) == [0.0, 1.0]
+    texts = read_table(spark, "queries", write_table("q.parquet", [{"_id": "7", "text": "red"}]), "huggingface")
+    assert [tuple(row) for row in texts.raw.collect()] == [("7", "red")]
+    with pytest.raises(InputError, match=r"judgments has none of .* for grade") as caught:
+        read_table(spark, "judgments", write_table("x.parquet", [{"query_id": 7, "doc_id": 1}]), "huggingface")
+    assert "format: parquet and inputs.judgments.columns" in caught.value.hint

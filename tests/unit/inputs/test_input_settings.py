@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ def test_an_expression_that_cannot_be_used_is_refused_at_its_key(tmp_path: Path,
     message = refuse(tmp_path, path="r", columns={"rank": column})
     assert reason in message
     assert "at inputs.rankings.columns.rank" in message
+    assert re.search(r"c\.yaml, line [6-8], at", message)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +67,22 @@ def test_a_source_that_does_not_say_what_to_read_is_refused(tmp_path: Path, sour
     message = refuse(tmp_path, **source)
     assert reason in message
     assert "inputs.rankings" in message
+
+
+def test_an_error_of_a_run_names_the_line_of_its_key(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text("inputs:\n  judgments: {path: j}\n  rankings: {path: r}\n")
+    path = tmp_path / "c.yaml"
+    path.write_text("extends: base.yaml\ninputs:\n  rankings:\n    columns:\n      rank: pos + 1\n")
+    loaded = load_config(path, ["inputs.rankings.where=x"])
+    for where, place in {
+        "inputs.rankings.columns.rank": f"{path}, line 5, at inputs.rankings.columns.rank",
+        "inputs.judgments: j": f"{tmp_path / 'base.yaml'}, line 2, at inputs.judgments: j",
+        "inputs.rankings.where": "--set inputs.rankings.where at inputs.rankings.where",
+        "run 7": "run 7",
+    }.items():
+        with pytest.raises(InputError) as caught, loaded.locate_errors():
+            raise InputError("wrong", where=where, hint="write it otherwise")
+        assert (caught.value.where, caught.value.hint) == (place, "write it otherwise")
 
 
 def test_values_are_mapped_by_an_expression_and_numbers_are_constants() -> None:
