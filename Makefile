@@ -8,10 +8,10 @@ READY := $(VENV)/.ready
 DEMO := build/demo
 PORT ?= 5000
 
-.PHONY: help setup lock demo ui test unit fuzz faults lint types audit bench docs site clean java
+.PHONY: help setup lock demo ui test unit fuzz faults cluster-test airflow-test lint types audit bench docs site clean java
 
 help:  ## print this list
-	@grep -E '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk -F':.*?## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk -F':.*?## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: $(READY)  ## create the virtual environment from the lock
 
@@ -60,6 +60,14 @@ fuzz: $(READY) java  ## corrupt the inputs in 500 random ways; SEED=7 for others
 faults: $(READY) java  ## disturb the command in 200 ways and check what must hold; SEED=7 for others, COUNT=20 for fewer
 	@$(BIN)/python -m tests.faults --count $(or $(COUNT),200) --seed $(or $(SEED),1)
 
+cluster-test: $(READY) java  ## run on a standalone cluster and a Spark Connect server of this machine, and kill parts of it
+	@$(BIN)/python -m pytest -m cluster -v tests/end_to_end/cluster
+
+airflow-test: $(READY) java  ## run the DAG in a real Airflow, in .venv-airflow
+	@test -x .venv-airflow/bin/airflow || { $(BIN)/uv venv -q .venv-airflow --python $(BIN)/python && \
+	  $(BIN)/uv pip sync -q --python .venv-airflow/bin/python --require-hashes conf/airflow/constraints.txt; }
+	@$(BIN)/python -m pytest -m airflow -v tests/end_to_end/airflow
+
 lint: $(READY)  ## check style and formatting
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -87,5 +95,5 @@ bench: $(READY) java  ## measure Assay against other tools, as ratios in one run
 	@$(BIN)/python -m benchmarks
 
 clean:  ## remove the virtual environment and all build output
-	@rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	@rm -rf $(VENV) .venv-airflow build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

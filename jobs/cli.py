@@ -26,6 +26,7 @@ COMMANDS = {
     "track": ("jobs.track", "Log published runs to MLflow, or send the pending ones."),
     "runs": ("jobs.runs", "List the committed runs, newest first."),
     "tables": ("jobs.tables", "Print views of the published tables for Spark SQL, DuckDB, pandas or Polars."),
+    "contract": ("jobs.contract", "Write the contracts of all tables in the Open Data Contract Standard."),
     "vacuum": ("jobs.vacuum", "Remove runs that newer ones replace."),
     "fsck": ("jobs.fsck", "Check manifests against the files, sizes and schemas of their tables."),
     "config": ("jobs.config", "Print the resolved configuration and the origin of each value."),

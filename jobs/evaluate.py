@@ -12,25 +12,26 @@ if __name__ == "__main__":  # run as a file, Python imports from its folder inst
 import datetime as dt
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import click
 
 from jobs.support.labelling import describe_labelling
-from jobs.support.options import Date, config_options, debug_option, log_option, verdict_output_option
+from jobs.support.options import config_options, date_options, debug_option, log_option, verdict_output_option
 from schemas.errors import GateError, InputError
 from schemas.printable import format_count
 
 if TYPE_CHECKING:
     from pipelines.comparison.answers import CandidateAnswer
     from pipelines.config.model import Config
-    from pipelines.plan import LocalInputs, Outcome
+    from pipelines.plan import Outcome
+    from pipelines.sharing.share import SharedPlaces
     from pipelines.warehouse.runs import Manifest
 
 
 @click.command("evaluate")
 @config_options
-@click.option("--date", required=True, type=Date(), help="The date to evaluate, e.g. 2026-11-01.")
+@date_options
 @click.option("--force", is_flag=True, help="Repeat the work even if it is already committed.")
 @click.option("--no-gate", is_flag=True, help="Show the gate's verdicts, but exit with 0 whatever they are.")
 @click.option("--all", "every_reading", is_flag=True, help="Print every reading instead of the three that matter most.")
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 def command(
     config: str,
     overrides: tuple[str, ...],
-    date: dt.date,
+    dates: list[dt.date],
     force: bool,
     no_gate: bool,
     every_reading: bool,
@@ -51,75 +52,93 @@ def command(
 
     \b
     assay evaluate --config conf/demo.yaml --date 2026-11-01
+    assay evaluate --config conf/demo.yaml --from 2026-11-01 --to 2026-11-07
     spark-submit jobs/evaluate.py --config conf/demo.yaml --date 2026-11-01
     """
     from pipelines.config.load import load_config
 
+    if len(dates) > 1 and output in ("markdown", "junit"):
+        raise click.UsageError(f"--output {output} is for one date")
     loaded = load_config(config, overrides)  # before anything that starts a JVM
+    settings = loaded.config
+    from jobs.support.backfill import Backfill, show_results
+    from jobs.support.runner import DateRunner
+    from pipelines.plan import define_evaluation
+    from pipelines.sharing.share import start_warm_up
+
+    work = define_evaluation(settings)
+    runner = DateRunner("evaluate", loaded, work, dates, force=force, log=log, on_start=lambda: start_warm_up(settings))
+    if len(dates) == 1:
+        with runner:
+            outcome = runner.run(dates[0])
+        evaluated = share_evaluation(settings, outcome)
+        _show(evaluated, settings.warehouse, output, every_reading=every_reading)
+        evaluated.raise_errors(no_gate=no_gate)
+        return
+    backfill = Backfill(dates)
+    try:
+        with runner:
+            backfill.run(runner.run, lambda done: share_evaluation(settings, done).raise_errors(no_gate=no_gate))
+    finally:
+        show_results(backfill, output)
+
+
+@dataclass(frozen=True)
+class SharedEvaluation:
+    """A run with its rows over all queries, its answers, and where it can be seen."""
+
+    outcome: Outcome
+    headline: list[dict[str, Any]]
+    compared: list[dict[str, Any]]
+    sensitivity: list[dict[str, Any]]
+    answers: Sequence[CandidateAnswer]
+    shared: SharedPlaces
+
+    def raise_errors(self, *, no_gate: bool) -> None:
+        """Raise what the command has to end with."""
+        if not no_gate:
+            require_gate(self.outcome.manifest)
+        require_comparison(self.outcome.manifest, self.answers)
+        self.shared.raise_error()
+
+
+def share_evaluation(config: Config, outcome: Outcome) -> SharedEvaluation:
+    """Write the report, export and track a committed run, and read what is printed of it."""
     from pipelines.comparison.answers import answer_comparisons
-    from pipelines.plan import define_evaluation, look_ahead
     from pipelines.sharing.share import share_run
 
-    local = look_ahead(define_evaluation(loaded.config), date)
-    outcome = None if force or local is None else local.committed
-    if outcome is None:
-        with loaded.locate_errors():
-            outcome = _evaluate(loaded.config, date, local, force=force, log=log)
     names = ("segment_metrics", "comparisons", "sensitivity")
-    headline, compared, sensitivity = (
-        read_overall_rows(loaded.config.warehouse, outcome.manifest, name) for name in names
-    )
-    shared = share_run(loaded.config, outcome.manifest, reused=outcome.reused)
+    headline, compared, sensitivity = (read_overall_rows(config.warehouse, outcome.manifest, name) for name in names)
+    shared = share_run(config, outcome.manifest, reused=outcome.reused)
     answers = answer_comparisons(outcome.manifest, compared)
+    return SharedEvaluation(outcome, headline, compared, sensitivity, answers, shared)
+
+
+def _show(evaluated: SharedEvaluation, warehouse: str, output: str, *, every_reading: bool) -> None:
+    """Print a run in the chosen format."""
+    manifest = evaluated.outcome.manifest
     if output == "json":
-        manifest = outcome.manifest
         facts = {
             "run": manifest.run,
-            "found_done": outcome.reused,
-            "metrics": headline,
-            "verdicts": [asdict(answer) for answer in answers],
-            "comparisons": compared,
+            "found_done": evaluated.outcome.reused,
+            "metrics": evaluated.headline,
+            "verdicts": [asdict(answer) for answer in evaluated.answers],
+            "comparisons": evaluated.compared,
             "gate": manifest.gate,
             "readings": manifest.readings,
             "checks": manifest.checks,
-            "sensitivity": sensitivity,
+            "sensitivity": evaluated.sensitivity,
             "labels": manifest.labels,
-            "shared": shared.places,
+            "shared": evaluated.shared.places,
         }
         click.echo(json.dumps(facts, default=str))
     elif output in ("markdown", "junit"):
-        click.echo(_render_verdicts(output, outcome.manifest, answers, compared))
+        click.echo(_render_verdicts(output, manifest, evaluated.answers, evaluated.compared))
     else:
-        show_run(outcome, loaded.config.warehouse, (headline, compared, sensitivity), every_reading=every_reading)
-        for name, place in shared.places.items():
+        rows = (evaluated.headline, evaluated.compared, evaluated.sensitivity)
+        show_run(evaluated.outcome, warehouse, rows, every_reading=every_reading)
+        for name, place in evaluated.shared.places.items():
             click.echo(f"{name.capitalize().replace('Mlflow', 'MLflow')}: {place}")
-    if not no_gate:
-        require_gate(outcome.manifest)
-    require_comparison(outcome.manifest, answers)
-    shared.raise_error()
-
-
-def _evaluate(config: Config, date: dt.date, local: LocalInputs | None, *, force: bool, log: str) -> Outcome:
-    """Start Spark and evaluate; the pipeline is imported while Java starts."""
-    from jobs.support.logs import show_progress
-    from jobs.support.session import list_imports, open_session
-    from jobs.support.workload import log_workload
-    from pipelines.sharing.share import start_warm_up
-
-    size = None if local is None else local.bytes
-    with (
-        show_progress(log) as shown,
-        open_session(
-            config.spark, f"assay evaluate {date}", input_bytes=size, imports=list_imports("pipelines.evaluate", config)
-        ) as spark,
-    ):
-        from pipelines.evaluate import evaluate
-
-        shown.attach(spark)
-        start_warm_up(config)
-        outcome = evaluate(spark, config, date, force=force, listings=None if local is None else local.listings)
-        log_workload(spark)
-        return outcome
 
 
 def read_overall_rows(warehouse: str, manifest: Manifest, name: str) -> list[dict[str, Any]]:

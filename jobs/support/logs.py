@@ -72,6 +72,7 @@ class StageList(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.INFO)
         self.stages: dict[str, dict[str, Any]] = {}
+        self.title: str | None = None
         self.spark: SparkSession | None = None
 
     def begin_start(self) -> None:
@@ -84,6 +85,10 @@ class StageList(logging.Handler):
         if START in self.stages:
             seconds = time.monotonic() - self.stages[START]["start"]
             self.stages[START] |= {"state": "end", "seconds": seconds, "rows": 0}
+
+    def begin_date(self, date: dt.date) -> None:
+        """Begin the list again for one of several dates."""
+        self.stages, self.title = {}, str(date)
 
     def emit(self, record: logging.LogRecord) -> None:
         name = getattr(record, "stage", None)
@@ -104,6 +109,7 @@ class StageList(logging.Handler):
         from rich.table import Table
 
         table = Table.grid(padding=(0, 2))
+        table.title, table.title_justify = self.title, "left"
         for name, stage in self.stages.items():
             if stage["state"] == "end":
                 rows = f"{stage['rows']:,} rows" if stage["rows"] else ""

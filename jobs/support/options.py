@@ -27,6 +27,29 @@ def config_options(function: Decorated) -> Decorated:
     )(function)
 
 
+def date_options(function: Decorated) -> Decorated:
+    """Add `--date`, and `--from` and `--to` for a range; the command gets `dates`, oldest first."""
+
+    @functools.wraps(function)
+    def call(*args: Any, date: dt.date | None, first: dt.date | None, last: dt.date | None, **values: Any) -> Any:
+        return function(*args, dates=list_dates(date, first, last), **values)
+
+    called = click.option("--to", "last", type=Date(), help="The last date of a range.")(call)
+    called = click.option("--from", "first", type=Date(), help="The first date of a range, instead of --date.")(called)
+    return click.option("--date", type=Date(), help="The date to run for, e.g. 2026-11-01.")(called)
+
+
+def list_dates(date: dt.date | None, first: dt.date | None, last: dt.date | None) -> list[dt.date]:
+    """The date, or all dates of the range."""
+    if date is not None and first is None and last is None:
+        return [date]
+    if date is not None or first is None or last is None:
+        raise click.UsageError("give either --date, or --from and --to")
+    if last < first:
+        raise click.UsageError(f"--from {first} is after --to {last}")
+    return [first + dt.timedelta(days=days) for days in range((last - first).days + 1)]
+
+
 def debug_option(function: Decorated) -> Decorated:
     """Add `--debug`, which `jobs.cli.invoke` reads."""
     return click.option("--debug", is_flag=True, expose_value=False, help="Show details and stack traces.")(function)

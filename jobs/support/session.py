@@ -123,8 +123,8 @@ def _build(settings: SparkSettings, name: str, input_bytes: int | None, imports:
     from pyspark.conf import SparkConf
     from pyspark.sql import SparkSession
 
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    elsewhere = submitted or "SPARK_REMOTE" in os.environ
+    submitted, remote = "PYSPARK_GATEWAY_PORT" in os.environ, "SPARK_REMOTE" in os.environ
+    elsewhere = submitted or remote
     local = not elsewhere and (settings.master or "local").startswith("local")
     chosen = {**(build_local_settings(settings.settings, input_bytes) if local else {}), **REQUIRED}
     chosen |= settings.settings
@@ -135,6 +135,8 @@ def _build(settings: SparkSettings, name: str, input_bytes: int | None, imports:
     if submitted:  # settings passed to spark-submit take precedence
         conf = SparkConf()
         chosen = {key: value for key, value in chosen.items() if not conf.contains(key)}
+    if remote:  # a server has its own memory, ports and Java options
+        chosen = {key: value for key, value in chosen.items() if key.startswith("spark.sql.")}
     if imports:  # only now that PySpark is imported: two threads must not import it at once
         threading.Thread(target=_import_quietly, args=(imports,), name="imports", daemon=True).start()
     if local:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from math import ceil
 
-from pyspark.sql import Column, DataFrame
+from pyspark.errors import PySparkAttributeError
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -170,9 +171,17 @@ def _repartition_by_query(stream: DataFrame, rows: int) -> DataFrame:
         return stream.repartition("query_id")
     spark = stream.sparkSession
     usual = int(spark.conf.get("spark.sql.shuffle.partitions") or 0)
-    busy = min(spark.sparkContext.defaultParallelism, ceil(rows / ROWS_WORTH_A_TASK))
+    busy = min(_count_cores(spark, usual), ceil(rows / ROWS_WORTH_A_TASK))
     enough = min(max(ceil(rows / ROWS_PER_TASK), busy), usual)
     return stream.repartition(max(enough, ceil(rows / ROWS_PER_PARTITION)), "query_id")
+
+
+def _count_cores(spark: SparkSession, otherwise: int) -> int:
+    """The tasks that run at once, which Spark Connect does not report."""
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except PySparkAttributeError:
+        return otherwise
 
 
 def _select_rankings(rankings: DataFrame, documents: DataFrame | None, systems: Sequence[str]) -> DataFrame:

@@ -46,16 +46,16 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def publish_same_work(path: Path) -> str:
+def publish_same_work(path: Path, date: dt.date = DATE) -> str:
     """Publish a run with the key of the configured evaluation, and record that it was shared."""
     config = load_config(path).config
     work = define_evaluation(config)
-    local = look_ahead(work, DATE)
+    local = look_ahead(work, date)
     assert local is not None and local.committed is None
-    key = work.build_key(DATE, {name: listing.digest for name, listing in local.listings.items()})
-    storage, manifest = publish(path.parent / "warehouse", run=f"{key}-000001")
+    key = work.build_key(date, {name: listing.digest for name, listing in local.listings.items()})
+    storage, manifest = publish(path.parent / "warehouse", date=str(date), run=f"{key}-000001")
     record_sent(storage, manifest.run, config.tracking, "sqlite:///somewhere")
-    storage.put(f"reports/2026-11-01/{manifest.run}.html", "a report")
+    storage.put(f"reports/{date}/{manifest.run}.html", "a report")
     return manifest.run
 
 
@@ -71,6 +71,17 @@ def test_a_committed_run_is_printed_without_java(config: Path) -> None:
     (row,) = [line for line in lines if line.startswith(" new ")]
     values = np.random.default_rng(5).random(200) * 0.8 + 0.1 * (np.arange(200) % 4 > 0)
     assert row.split()[1] == f"{np.delete(values, 7).mean():.4f}", "as it was published; query 7 has none"
+
+
+def test_a_range_of_committed_dates_needs_no_java(config: Path) -> None:
+    runs = [publish_same_work(config, DATE + dt.timedelta(days=days)) for days in (0, 1)]
+    command = [sys.executable, "-c", SCRIPT, "evaluate", "--config", str(config), "--output", "json"]
+    command += ["--from", "2026-11-01", "--to", "2026-11-02"]
+    environment = os.environ | {"JAVA_HOME": "/nowhere", "PATH": "/nowhere"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    table, last = map(json.loads, done.stdout.splitlines())
+    assert last == {"code": 0, "heavy": []}, done.stderr
+    assert [(row["outcome"], row["run"]) for row in table["dates"]] == [("already committed", run) for run in runs]
 
 
 def test_force_and_changed_data_are_not_reused(config: Path) -> None:

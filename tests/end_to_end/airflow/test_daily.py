@@ -1,0 +1,174 @@
+"""The DAG in a real Airflow: dates, the gate, retries, assets and a backfill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipelines.warehouse.runs import list_committed
+from pipelines.warehouse.storage import Storage
+from schemas.outputs import OUTPUTS
+from tests.end_to_end.cluster.conftest import find_port
+from tests.end_to_end.conftest import BIN, ROOT
+from tests.end_to_end.jobs.test_backfill import DAYS, write_config, write_day
+
+pytestmark = pytest.mark.airflow
+
+BIN_OF_AIRFLOW = ROOT / ".venv-airflow" / "bin"
+MISSING = "2026-11-05"
+PATIENCE = 1200.0  # seconds for all runs of a backfill
+
+
+class Airflow:
+    """An Airflow with a data base of its own, whose only DAG is ours."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.warehouse = folder, folder / "warehouse"
+        self.port = find_port()
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "PYTHON"))}
+        self.environment = inherited | {
+            "PATH": f"{BIN_OF_AIRFLOW}{os.pathsep}{os.environ['PATH']}",
+            "AIRFLOW_HOME": str(folder / "airflow"),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "conf" / "airflow"),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+            "AIRFLOW__CORE__PARALLELISM": "1",
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{self.port}/execution/",
+            "AIRFLOW__API__HOST": "127.0.0.1",
+            "AIRFLOW__API__PORT": str(self.port),
+            "AIRFLOW__API__WORKERS": "1",
+            "AIRFLOW__API_AUTH__JWT_SECRET": "of this test only, " * 4,
+            "ASSAY_HOME": str(ROOT),
+            "ASSAY_CONFIG": str(folder / "assay.yaml"),
+            "ASSAY_WAREHOUSE": f"file://{self.warehouse}",
+            "ASSAY_LAUNCH": f"{BIN}/assay evaluate",
+        }
+
+    def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["airflow", *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    def query(self, sql: str) -> list[tuple[object, ...]]:
+        with sqlite3.connect(f"file:{self.folder}/airflow/airflow.db?mode=ro", uri=True) as connection:
+            return connection.execute(sql).fetchall()
+
+    def read_states(self) -> dict[str, tuple[str, int]]:
+        """The state and the tries of the task, by the date of the interval's start; the newest run of each."""
+        rows = self.query(
+            "SELECT substr(r.data_interval_start, 1, 10), t.state, t.try_number FROM dag_run r "
+            "JOIN task_instance t ON t.run_id = r.run_id AND t.dag_id = r.dag_id ORDER BY r.id"
+        )
+        return {str(date): (str(state), int(str(tries))) for date, state, tries in rows}
+
+    def count_assets(self) -> dict[str, int]:
+        """How often each asset was updated."""
+        rows = self.query("SELECT a.name, count(*) FROM asset_event e JOIN asset a ON a.id = e.asset_id GROUP BY 1")
+        return {str(name): int(str(count)) for name, count in rows}
+
+
+@pytest.fixture(scope="module")
+def airflow(tmp_path_factory: pytest.TempPathFactory) -> Airflow:
+    """Four days of data, of which the last is worse, and none for a fifth."""
+    folder = tmp_path_factory.mktemp("airflow")
+    for date in DAYS:
+        write_day(folder, date, worse=date == DAYS[-1])
+    write_config(folder)
+    started = Airflow(folder)
+    migrated = started.call("db", "migrate")
+    assert migrated.returncode == 0, migrated.stderr
+    return started
+
+
+@pytest.fixture
+def scheduler(airflow: Airflow) -> Iterator[None]:
+    """Airflow with its scheduler, DAG processor and API server, as `airflow standalone` starts them."""
+    with (airflow.folder / "standalone.log").open("wb") as log:
+        process = subprocess.Popen(
+            ["airflow", "standalone"],
+            cwd=airflow.folder,
+            env=airflow.environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def list_dates(airflow: Airflow) -> list[str]:
+    return sorted(manifest.dt for manifest in list_committed(Storage(str(airflow.warehouse))))
+
+
+def wait_for_states(airflow: Airflow, expected: dict[str, tuple[str, int]]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not expected.items() <= airflow.read_states().items():
+        log = (airflow.folder / "standalone.log").read_text(errors="replace")
+        assert time.monotonic() < deadline, (airflow.read_states(), log[-5000:])
+        time.sleep(2)
+
+
+def test_each_run_evaluates_the_date_of_its_interval_and_a_gate_fails_it(airflow: Airflow) -> None:
+    for day in ("2026-11-02", "2026-11-03"):  # the day on which the run starts
+        done = airflow.call("dags", "test", "assay_daily", f"{day}T04:15:00")
+        assert done.returncode == 0, done.stdout[-5000:]
+    assert list_dates(airflow) == DAYS[:2]
+    assert set(airflow.count_assets()) == {f"assay_{name}" for name in list_assets()}
+
+    failed = airflow.call("dags", "test", "assay_daily", "2026-11-05T04:15:00")
+    assert failed.returncode == 1
+    assert "exit code 6: the gate does not pass; the run is published" in failed.stdout
+    assert airflow.read_states()[DAYS[3]] == ("failed", 1), "it has three retries, and none is used"
+    assert list_dates(airflow) == [*DAYS[:2], DAYS[3]], "the run is published"
+
+
+@pytest.mark.usefixtures("scheduler")
+def test_a_backfill_runs_each_day_and_a_missing_input_is_tried_again(airflow: Airflow) -> None:
+    wait_for_dag(airflow)
+    before = airflow.count_assets()
+    backfill = ("backfill", "create", "--dag-id", "assay_daily", "--reprocess-behavior", "completed")
+    created = airflow.call(*backfill, "--from-date", DAYS[0], "--to-date", "2026-11-03T23:59:59")
+    assert created.returncode == 0, created.stdout + created.stderr
+    wait_for_states(airflow, dict.fromkeys(DAYS[:3], ("success", 1)))
+    assert list_dates(airflow) == DAYS, "two were committed before, and are not computed again"
+    after = airflow.count_assets()
+    assert {name: count - before.get(name, 0) for name, count in after.items()} == dict.fromkeys(after, 3)
+    created = airflow.call(*backfill, "--from-date", MISSING, "--to-date", f"{MISSING}T23:59:59")
+    assert created.returncode == 0, created.stdout + created.stderr
+    wait_for_states(airflow, {MISSING: ("up_for_retry", 1)})
+
+
+def wait_for_dag(airflow: Airflow) -> None:
+    """Wait until the DAG is parsed and can be unpaused."""
+    deadline = time.monotonic() + PATIENCE
+    while airflow.call("dags", "unpause", "--yes", "assay_daily").returncode != 0:
+        assert time.monotonic() < deadline, (airflow.folder / "standalone.log").read_text(errors="replace")[-5000:]
+        time.sleep(2)
+
+
+def list_assets() -> list[str]:
+    """The tables that the DAG declares, all of them published ones."""
+    text = (ROOT / "conf" / "airflow" / "assay_daily.py").read_text(encoding="utf-8")
+    (line,) = [line for line in text.splitlines() if line.startswith("TABLES = ")]
+    tables = [name.strip('" ') for name in line.partition("(")[2].rstrip(")").split(",")]
+    assert set(tables) <= set(OUTPUTS)
+    return tables
