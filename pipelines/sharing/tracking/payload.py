@@ -166,19 +166,19 @@ def _build_system_run(
 
 
 def _collect_run_metrics(run: RunTables) -> dict[str, float]:
-    """What belongs to no single system: means side by side, differences, verdict counts, rows and seconds."""
+    """What belongs to no single system: differences, means side by side, verdict counts, rows and seconds."""
     manifest = run.manifest
     metrics: dict[str, float] = {}
+    for row in run.rows("comparisons", most=METRICS, first=_pair_order, where=pc.field("segment") == EVERYTHING):
+        for name in (name for name in OF_PAIRS if row[name] is not None):
+            metrics[metric_key(name, row["metric"], f"{row['candidate']} - {row['baseline']}")] = row[name]
+    everything = (pc.field("segment") == EVERYTHING) & pc.field("macro").is_valid()
+    for row in run.rows("segment_metrics", most=METRICS, first=lambda r: (r["metric"], r["system"]), where=everything):
+        metrics[metric_key(row["metric"], row["system"])] = row["macro"]
     for verdict in ("pass", "fail", "undecidable"):
         metrics[f"gate/{verdict}"] = sum(v["verdict"] == verdict for v in manifest.gate)
     metrics |= {f"rows/{name}": record.rows for name, record in manifest.tables.items()}
     metrics |= {f"seconds/{stage}": seconds for stage, seconds in manifest.seconds.items()}
-    everything = (pc.field("segment") == EVERYTHING) & pc.field("macro").is_valid()
-    for row in run.rows("segment_metrics", most=METRICS, first=lambda r: (r["metric"], r["system"]), where=everything):
-        metrics[metric_key(row["metric"], row["system"])] = row["macro"]
-    for row in run.rows("comparisons", most=METRICS, first=_pair_order, where=pc.field("segment") == EVERYTHING):
-        for name in (name for name in OF_PAIRS if row[name] is not None):
-            metrics[metric_key(name, row["metric"], f"{row['candidate']} - {row['baseline']}")] = row[name]
     return metrics
 
 

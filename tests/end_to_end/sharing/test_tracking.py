@@ -109,9 +109,8 @@ def test_a_run_is_logged_completely_and_only_once(server: Server, tmp_path: Path
     assert {child.data.tags["system"] for child in children} == {"old", HOSTILE[0]}
     old = next(child for child in children if child.data.tags["system"] == "old")
     assert old.data.metrics["recall_at_20"] == 1.0
-    assert [i.dataset.name for i in old.inputs.dataset_inputs] == ["judgments"] and old.data.params[
-        "role"
-    ] == "baseline"
+    assert old.inputs is not None and [i.dataset.name for i in old.inputs.dataset_inputs] == ["judgments"]
+    assert old.data.params["role"] == "baseline"
     kind = client.get_experiment(parent.info.experiment_id).tags["mlflow.experimentKind"]
     assert kind == "custom_model_development", "it opens on its runs"
     assert old.data.metrics["segment/device/ios/recall_at_20"] == 1.0

@@ -172,7 +172,7 @@ def test_a_comparison_is_shown_by_every_way_to_count_the_unjudged(spark: SparkSe
     text = {reading["rule"]: reading["text"] for reading in manifest.readings}["rests_on_the_unjudged"]
     assert "mrr@2 differs by +0.2500" in text and "(gate: pass)" in text
     assert "by -0.1250 [" in text and "with them counted as 0, and the gate would say fail." in text
-    assert "before the cut" not in text, "that way the answer is the same"
+    assert "them taken out before the cut" not in text, "that way the answer is the same"
     silent = config.model_copy(update={"compare": config.compare.model_copy(update={"sensitivity": False})})
     assert "sensitivity" not in evaluate(spark, silent, DAY).manifest.tables
 
