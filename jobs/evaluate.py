@@ -52,7 +52,7 @@ def command(
 
     \b
     assay evaluate --config conf/demo.yaml --date 2026-11-01
-    assay evaluate --config conf/demo.yaml --from 2026-11-01 --to 2026-11-07
+    assay evaluate --config conf/demo.yaml --from 2026-11-01 --to 2026-11-02
     spark-submit jobs/evaluate.py --config conf/demo.yaml --date 2026-11-01
     """
     from pipelines.config.load import load_config
