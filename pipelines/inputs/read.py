@@ -27,7 +27,7 @@ class InputTable:
     digest: str
     ignored: DataFrame | None = None  # the rows that a preset sorts out, with the reason in `_ignored`
     skipped: tuple[str, ...] = ()  # files and folders beside those that were read
-    is_costly: bool = False  # whether a preset joins and sorts to read it, so that it should be read once
+    is_costly: bool = False  # whether a preset joins and sorts a log to read it, so that it should be read once
 
 
 def read_input(
@@ -75,7 +75,7 @@ def _read(spark: SparkSession, name: str, source: RawSource, date: dt.date, list
     return InputTable(
         raw=kept,
         ignored=ignored,
-        is_costly=FORMATS[source.format].readers is not None,
+        is_costly=FORMATS[source.format].readers is not None and name in ("impressions", "interactions"),
         places=listing.places,
         missing_days=listing.missing_days,
         files=listing.files,

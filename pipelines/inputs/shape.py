@@ -10,7 +10,6 @@ import datetime as dt
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from uuid import uuid4
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
@@ -31,16 +30,11 @@ def run_view(
     spark: SparkSession, name: str, source: InputSource, tables: Mapping[str, DataFrame], date: dt.date
 ) -> DataFrame:
     """The rows of a view over named tables. A view can only be a query: it is the table of one."""
-    aliases = {part: f"{part}_{uuid4().hex}" for part in tables}
-    sql = PLACEHOLDER.sub(lambda match: {**aliases, "date": date.isoformat()}[match[1]], str(source.view))
-    try:
-        for part, table in tables.items():
-            table.createOrReplaceTempView(aliases[part])
-        with _report_sql(f"inputs.{name}.view", aliases), _convert_leniently(spark):
-            return spark.sql(f"SELECT * FROM (\n{sql}\n)")
-    finally:
-        for alias in aliases.values():
-            spark.catalog.dropTempView(alias)
+    sql = PLACEHOLDER.sub(lambda match: date.isoformat() if match[1] == "date" else match[0], str(source.view))
+    # Only the names of sources are in single braces; `spark.sql` puts a table in the place of each.
+    sql = re.sub(r"\{\{([A-Za-z_]\w*)\}\}", r"{table_\1}", sql.replace("{", "{{").replace("}", "}}"))
+    with _report_sql(f"inputs.{name}.view"), _convert_leniently(spark):
+        return spark.sql(f"SELECT * FROM (\n{sql}\n)", **{f"table_{part}": table for part, table in tables.items()})
 
 
 def filter_rows(raw: DataFrame, name: str, source: RawSource, date: dt.date) -> DataFrame:
@@ -84,19 +78,17 @@ def _convert_leniently(spark: SparkSession) -> Iterator[None]:
 
 
 @contextmanager
-def _report_sql(key: str, aliases: Mapping[str, str] | None = None) -> Iterator[None]:
+def _report_sql(key: str) -> Iterator[None]:
     """Report SQL that cannot be used with the key it stands at."""
     try:
         yield
     except (AnalysisException, ParseException) as error:
-        raise _describe_sql_error(error, key, aliases or {}) from error
+        raise _describe_sql_error(error, key) from error
 
 
-def _describe_sql_error(error: Exception, key: str, aliases: Mapping[str, str]) -> AssayError:
+def _describe_sql_error(error: Exception, key: str) -> AssayError:
     condition, message = describe_spark_error(error)
     message = re.sub(r"\s*SQLSTATE: \w+.*", "", message).replace(f", `{CORRUPT}`", "")
-    for part, alias in aliases.items():
-        message = message.replace(alias, f"{{{part}}}")
     if isinstance(error, ParseException) or condition.startswith("PARSE"):
         return ConfigurationError(f"the SQL cannot be parsed: {message}", where=key, hint="correct it there")
     return InputError(f"the SQL does not fit the data: {message}", where=key, hint=_suggest_fix(condition))

@@ -61,12 +61,22 @@ def test_an_expression_that_cannot_be_used_is_refused_at_its_key(tmp_path: Path,
         ),
         ({"view": "select rand() from {a}", "sources": {"a": {"path": "p"}}}, "rand gives another value each time"),
         ({"path": ["a/{date}", "b"], "days": 2}, "needs {date} in path"),
+        ({"path": "r", "format": "ubi", "options": {"first": "0"}}, "the format ubi has no option 'first'"),
+        ({"path": "r", "format": "ubi", "options": {"first_ordinal": "2"}}, "is '2': it must match auto|0|1"),
+        (
+            {"view": "select * from {a}", "sources": {"a": {"path": "p", "format": "ubi"}}},
+            "the format ubi gives impressions, interactions, judgments, not a source of a view",
+        ),
     ],
 )
 def test_a_source_that_does_not_say_what_to_read_is_refused(tmp_path: Path, source: Any, reason: str) -> None:
     message = refuse(tmp_path, **source)
     assert reason in message
     assert "inputs.rankings" in message
+
+
+def test_a_preset_is_refused_for_a_table_that_it_does_not_give(tmp_path: Path) -> None:
+    assert "the format ga4 gives impressions, interactions, not rankings" in refuse(tmp_path, path="r", format="ga4")
 
 
 def test_an_error_of_a_run_names_the_line_of_its_key(tmp_path: Path) -> None:
