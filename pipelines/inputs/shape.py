@@ -7,11 +7,13 @@ that cannot be converted becomes null, so that its row is quarantined instead of
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from pyspark.errors import AnalysisException, ParseException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -79,11 +81,18 @@ def _convert_leniently(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def _report_sql(key: str) -> Iterator[None]:
-    """Report SQL that cannot be used with the key it stands at."""
+    """Report SQL that cannot be used with the key it stands at, without Spark's own log of the error."""
+    loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     try:
         yield
     except (AnalysisException, ParseException) as error:
         raise _describe_sql_error(error, key) from error
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _describe_sql_error(error: Exception, key: str) -> AssayError:
@@ -95,7 +104,9 @@ def _describe_sql_error(error: Exception, key: str) -> AssayError:
 
 
 def _suggest_fix(condition: str) -> str:
-    if condition.startswith(("UNRESOLVED_COLUMN", "FIELD_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND")):
+    if condition.startswith("FIELD_NOT_FOUND"):
+        return "write a field that the data has; `assay inspect` lists them"
+    if condition.startswith(("UNRESOLVED_COLUMN", "TABLE_OR_VIEW_NOT_FOUND")):
         return "write a column of the data there; a constant stands in quotes of its own, as \"'text'\""
     if condition.startswith("DATATYPE_MISMATCH"):
         return "convert it there, as in bigint(NAME), string(NAME) or from_json(NAME, 'array<string>')"

@@ -134,20 +134,30 @@ def test_a_view_joins_named_sources_and_keeps_the_digest_of_a_local_listing(
 @pytest.mark.parametrize(
     ("changed", "key", "message"),
     [
-        ({"doc_id": "item.uid"}, "columns.doc_id", r"No such struct field `uid` in `id`"),
+        (
+            {"doc_id": "item.uid"},
+            "columns.doc_id",
+            r"No such struct field `uid` in `id`.*: write a field that the data has",
+        ),
         ({"serp_id": "request.id"}, "columns.serp_id", r"`request`.*write a column of the data there"),
         ({"ts": "timestamp_millis(hits)"}, "columns.ts", r"convert it there, as in bigint"),
         ({"ts": "from_millis(t)"}, "columns.ts", r"from_millis.*look up the functions"),
     ],
 )
 def test_an_expression_that_does_not_fit_the_data_names_its_key_and_the_fix(
-    spark: SparkSession, tmp_path: Path, changed: dict[str, str], key: str, message: str
+    spark: SparkSession,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    changed: dict[str, str],
+    key: str,
+    message: str,
 ) -> None:
     path = write_lines(tmp_path / "pages.json", PAGES)
     source = {"path": path, "format": "json", "explode": "hits", "columns": PAGE_COLUMNS | changed}
     with pytest.raises(InputError, match=message) as caught:
         read_conformed(spark, IMPRESSIONS, source)
     assert caught.value.where == f"inputs.impressions.{key}"
+    assert "QueryContextLogger" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
