@@ -30,7 +30,7 @@ from pipelines.warehouse.checkpoint import Checkpointer
 from schemas.inputs import IMPRESSIONS, INTERACTIONS
 from schemas.table import Table
 
-_FEW = 300_000  # impressions of a log whose pages are all sorted
+_FEW = 2_000_000  # impressions of a log whose pages are all sorted
 
 
 @dataclass(frozen=True)

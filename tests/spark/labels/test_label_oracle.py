@@ -82,4 +82,5 @@ def test_cells_users_and_drops_are_those_of_plain_sql(
     pd.testing.assert_frame_equal(sort_table(users, CELL[:2]), expected["users"], check_dtype=False)
     pd.testing.assert_frame_equal(sort_table(drops, ["bits"]), expected["drops"], check_dtype=False)
     dropped = {rule for place, rule in enumerate(ORDER) if (expected["drops"]["bits"].to_numpy() & 1 << place).any()}
-    assert dropped == set(ORDER)  # the log has something for every rule
+    # Rules that need many pages of one user have nothing to drop in a small log.
+    assert dropped == set(ORDER) - {"too_many_queries", "clockwork", "one_user_dominates"}
