@@ -88,7 +88,8 @@ build/docs-venv/.ready: conf/docs.txt $(READY)
 	@touch $@
 
 site: build/docs-venv/.ready  ## build the documentation site into build/site; a broken link is an error
-	@NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/mkdocs build -q --strict -f conf/mkdocs.yml
+	@# With --quiet, MkDocs would not count warnings, and a broken link would pass.
+	@NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/mkdocs build --strict -f conf/mkdocs.yml > build/site.log 2>&1 || { cat build/site.log >&2; exit 1; }
 	@echo "Site: build/site/index.html"
 
 bench: $(READY) java  ## measure Assay against other tools, as ratios in one run
