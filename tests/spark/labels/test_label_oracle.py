@@ -5,7 +5,7 @@ from pathlib import Path
 import duckdb
 import pandas as pd
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks import label_rules
@@ -33,7 +33,7 @@ def log(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("log")
     log = simulate(spark, SimulationSettings(pages=3_000, queries=40, documents=12, seed=5))
 
-    def draw(name: str, groups: int) -> F.Column:
+    def draw(name: str, groups: int) -> Column:
         return F.pmod(F.xxhash64(F.lit(name), "serp_id"), F.lit(groups))
 
     first = log.impressions.where("position = 1")
