@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.logger import PySparkLogger
@@ -35,8 +36,9 @@ def run_view(
     sql = PLACEHOLDER.sub(lambda match: date.isoformat() if match[1] == "date" else match[0], str(source.view))
     # Only the names of sources are in single braces; `spark.sql` puts a table in the place of each.
     sql = re.sub(r"\{\{([A-Za-z_]\w*)\}\}", r"{table_\1}", sql.replace("{", "{{").replace("}", "}}"))
+    named: dict[str, Any] = {f"table_{part}": table for part, table in tables.items()}
     with _report_sql(f"inputs.{name}.view"), _convert_leniently(spark):
-        return spark.sql(f"SELECT * FROM (\n{sql}\n)", **{f"table_{part}": table for part, table in tables.items()})
+        return spark.sql(f"SELECT * FROM (\n{sql}\n)", **named)
 
 
 def filter_rows(raw: DataFrame, name: str, source: RawSource, date: dt.date) -> DataFrame:
