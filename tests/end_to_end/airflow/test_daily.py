@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -98,24 +98,29 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Airflow:
 
 
 @pytest.fixture
-def scheduler(airflow: Airflow) -> Iterator[None]:
-    """Airflow with its scheduler, DAG processor and API server, as `airflow standalone` starts them."""
-    with (airflow.folder / "standalone.log").open("wb") as log:
-        process = subprocess.Popen(
-            ["airflow", "standalone"],
-            cwd=airflow.folder,
-            env=airflow.environment,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        yield
-    finally:
+def start(airflow: Airflow) -> Iterator[Callable[[str], None]]:
+    """Start a service of Airflow; all are stopped at the end."""
+    processes = []
+
+    def start_service(name: str) -> None:
+        with (airflow.folder / f"{name}.log").open("wb") as log:
+            processes.append(
+                subprocess.Popen(
+                    ["airflow", name],
+                    cwd=airflow.folder,
+                    env=airflow.environment,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            )
+
+    yield start_service
+    for process in reversed(processes):
         os.killpg(process.pid, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=60)
-        with suppress(ProcessLookupError):  # its server may outlive it
+            process.wait(timeout=30)
+        with suppress(ProcessLookupError):  # what it started may outlive it
             os.killpg(process.pid, signal.SIGKILL)
         process.wait(timeout=60)
 
@@ -127,7 +132,7 @@ def list_dates(airflow: Airflow) -> list[str]:
 def wait_for_states(airflow: Airflow, expected: dict[str, str]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not expected.items() <= airflow.read_states().items():
-        log = (airflow.folder / "standalone.log").read_text(errors="replace")
+        log = (airflow.folder / "scheduler.log").read_text(errors="replace")
         assert time.monotonic() < deadline, (airflow.read_states(), log[-5000:])
         time.sleep(2)
 
@@ -146,21 +151,28 @@ def test_each_run_evaluates_the_date_of_its_interval_and_a_gate_fails_it(airflow
     assert list_dates(airflow) == [*DAYS[:2], DAYS[3]], "the run is published"
 
 
-@pytest.mark.usefixtures("scheduler")
-def test_a_backfill_runs_each_day_and_a_missing_input_is_tried_again(airflow: Airflow) -> None:
+def test_a_backfill_runs_each_day_and_a_missing_input_is_tried_again(
+    airflow: Airflow, start: Callable[[str], None]
+) -> None:
+    start("api-server")
     wait_for_server(airflow)
-    unpaused = airflow.call("dags", "unpause", "--yes", "assay_daily")  # which schedules the newest interval
-    assert unpaused.returncode == 0, unpaused.stdout + unpaused.stderr
     before = airflow.count_assets()
     backfill = ("backfill", "create", "--dag-id", "assay_daily", "--reprocess-behavior", "completed")
-    created = airflow.call(*backfill, "--from-date", DAYS[0], "--to-date", f"{DAYS[2]}T23:59:59")
-    assert created.returncode == 0, created.stdout + created.stderr
+    for command in (  # before the scheduler writes too: SQLite has one writer
+        ("dags", "reserialize"),
+        ("dags", "unpause", "--yes", "assay_daily"),
+        (*backfill, "--from-date", DAYS[0], "--to-date", f"{DAYS[2]}T23:59:59"),
+    ):
+        done = airflow.call(*command)
+        assert done.returncode == 0, done.stdout + done.stderr
+    start("scheduler")
     wait_for_states(airflow, dict.fromkeys(DAYS[:3], "success"))
     dates = list_dates(airflow)
     assert [date for date in dates if date in DAYS[:3]] == DAYS[:3], "each is committed once, also those of before"
     after = airflow.count_assets()
     assert {name: count - before.get(name, 0) for name, count in after.items()} == dict.fromkeys(after, 3)
 
+    # The newest interval was scheduled when the DAG was unpaused.
     newest = (dt.datetime.now(dt.UTC) - dt.timedelta(days=1, hours=4, minutes=15)).date().isoformat()
     wait_for_states(airflow, {newest: "up_for_retry"})
     logs = [path.read_text(encoding="utf-8") for path in airflow.folder.glob("airflow/logs/dag_id=*/run_id=sched*/*/*")]
@@ -168,10 +180,10 @@ def test_a_backfill_runs_each_day_and_a_missing_input_is_tried_again(airflow: Ai
 
 
 def wait_for_server(airflow: Airflow) -> None:
-    """Wait until the API server answers, and the DAG is known."""
+    """Wait until the API server answers, which tasks need."""
     deadline = time.monotonic() + PATIENCE
-    while not (is_up(airflow) and airflow.query("SELECT 1 FROM dag WHERE dag_id = 'assay_daily'")):
-        assert time.monotonic() < deadline, (airflow.folder / "standalone.log").read_text(errors="replace")[-5000:]
+    while not is_up(airflow):
+        assert time.monotonic() < deadline, (airflow.folder / "api-server.log").read_text(errors="replace")[-5000:]
         time.sleep(2)
 
 
