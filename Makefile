@@ -30,11 +30,13 @@ $(READY): conf/constraints.txt pyproject.toml
 java:
 	@java -version >/dev/null 2>&1 || { echo "Assay needs Java 17 or newer, and there is none. Install it, e.g.: apt-get install openjdk-17-jre-headless (Debian), brew install openjdk@17 (macOS)" >&2; exit 1; }
 
-lock: $(READY)  ## resolve pyproject.toml into conf/constraints.txt, and MkDocs into conf/docs.txt, again
+lock: $(READY)  ## resolve the packages of Assay, its documentation and Airflow into their locks again
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --upgrade --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --no-emit-find-links --extra dev pyproject.toml -o conf/constraints.txt
 	@echo mkdocs-material | $(BIN)/uv pip compile -q --universal --python-version 3.11 --upgrade --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --no-emit-find-links - -o conf/docs.txt
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --upgrade --generate-hashes --no-header \
+	  --no-annotate --no-emit-index-url --no-emit-find-links conf/airflow/requirements.txt -o conf/airflow/constraints.txt
 
 demo: $(READY) java  ## simulate a week of search logs, evaluate four systems on it, and compare with the truth
 	@$(BIN)/python -m jobs.demo $(DEMO)

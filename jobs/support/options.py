@@ -32,14 +32,14 @@ def date_options(function: Decorated) -> Decorated:
 
     @functools.wraps(function)
     def call(*args: Any, date: dt.date | None, first: dt.date | None, last: dt.date | None, **values: Any) -> Any:
-        return function(*args, dates=list_dates(date, first, last), **values)
+        return function(*args, dates=expand_dates(date, first, last), **values)
 
     called = click.option("--to", "last", type=Date(), help="The last date of a range.")(call)
     called = click.option("--from", "first", type=Date(), help="The first date of a range, instead of --date.")(called)
     return click.option("--date", type=Date(), help="The date to run for, e.g. 2026-11-01.")(called)
 
 
-def list_dates(date: dt.date | None, first: dt.date | None, last: dt.date | None) -> list[dt.date]:
+def expand_dates(date: dt.date | None, first: dt.date | None, last: dt.date | None) -> list[dt.date]:
     """The date, or all dates of the range."""
     if date is not None and first is None and last is None:
         return [date]

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import pytest
 from tests.end_to_end.conftest import BIN
 
 SPARK_HOME = Path(pyspark.__file__).parent
+EXECUTOR = "CoarseGrainedExecutorBackend"  # a worker has other children too
 PATIENCE = 180.0  # seconds for a process to start
 
 
@@ -48,7 +50,8 @@ class Cluster:
 
     def list_executors(self) -> list[int]:
         """The process ids of the executors that run now, by worker."""
-        return [child for worker in self.workers.values() for child in list_children(worker.pid)]
+        children = [child for worker in self.workers.values() for child in list_children(worker.pid)]
+        return [child for child in children if EXECUTOR in read_command(child)]
 
 
 def wait_for(condition: Callable[[], object], what: str, seconds: float = PATIENCE) -> None:
@@ -64,6 +67,13 @@ def list_children(pid: int) -> list[int]:
     tasks = Path(f"/proc/{pid}/task")
     texts = [(task / "children").read_text() for task in tasks.iterdir()] if tasks.exists() else []
     return [int(child) for text in texts for child in text.split()]
+
+
+def read_command(pid: int) -> str:
+    """The command line of a process; empty for one that has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+    return ""
 
 
 def find_port() -> int:

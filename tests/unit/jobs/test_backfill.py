@@ -7,13 +7,13 @@ import click
 import pytest
 
 from jobs.support.backfill import Backfill, show_results
-from jobs.support.options import list_dates
+from jobs.support.options import expand_dates
 from pipelines.plan import Outcome
 from schemas.errors import AssayError, DataQualityError, GateError, InputError, PublishError
 from tests.helpers.published_runs import publish
 
 FIRST, LAST = dt.date(2026, 11, 1), dt.date(2026, 11, 4)
-DATES = list_dates(None, FIRST, LAST)
+DATES = expand_dates(None, FIRST, LAST)
 
 
 @pytest.fixture
@@ -23,10 +23,10 @@ def outcome(tmp_path: Path) -> Outcome:
 
 def test_a_range_has_every_date_and_needs_both_ends() -> None:
     assert [dt.date(2026, 11, day) for day in (1, 2, 3, 4)] == DATES
-    assert list_dates(FIRST, None, None) == [FIRST]
+    assert expand_dates(FIRST, None, None) == [FIRST]
     for wrong in ((None, None, None), (FIRST, FIRST, LAST), (None, FIRST, None), (None, LAST, FIRST)):
         with pytest.raises(click.UsageError, match=r"either --date, or --from and --to|--from .* is after --to"):
-            list_dates(*wrong)
+            expand_dates(*wrong)
 
 
 def test_bad_dates_do_not_stop_the_others_and_the_worst_ends_the_command(
