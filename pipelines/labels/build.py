@@ -8,11 +8,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.labels.attribute import attribute_events, count_attributions
-from pipelines.labels.denoise.funnel import count_funnel, count_kept, require_kept_rows, select_quarantine
+from pipelines.labels.denoise.funnel import count_funnel, count_kept, count_read, require_kept_rows, select_quarantine
 from pipelines.labels.denoise.nameless import SharedUser, choose_share, find_shared_user, mark_nameless
-from pipelines.labels.denoise.pages import combine_events, number_events, select_last_pages
+from pipelines.labels.denoise.pages import apply_page_rules, combine_events, select_last_pages
 from pipelines.labels.denoise.pairs import select_cells, tally_rows
-from pipelines.labels.denoise.plain import Outcomes, denoise_rows
 from pipelines.labels.denoise.users import find_suspect_users, mark_users
 from pipelines.labels.grade import count_examinations, grade_pairs
 from pipelines.labels.judgments import measure_agreement, merge_judgments
@@ -30,8 +29,6 @@ from pipelines.warehouse.checkpoint import Checkpointer
 from schemas.inputs import IMPRESSIONS, INTERACTIONS
 from schemas.table import Table
 
-_FEW = 2_000_000  # impressions of a log whose pages are all sorted
-
 
 @dataclass(frozen=True)
 class LabelTables:
@@ -42,6 +39,7 @@ class LabelTables:
     denoise_funnel: DataFrame
     quarantine: DataFrame
     diagnostics: DataFrame  # check, value, warning, sentence
+    read: DataFrame  # kind, read
     kept: DataFrame  # kind, kept, dropped
     attributions: DataFrame  # kind, attribution, events
     agreement: DataFrame | None  # one row, see measure_agreement; with judgments only
@@ -72,17 +70,13 @@ def build_labels(
     shared_user = find_shared_user(add_optional_columns(impressions, IMPRESSIONS), share=share)
     shown = mark_nameless(add_optional_columns(impressions, IMPRESSIONS), shared_user)
     events = mark_nameless(add_optional_columns(interactions, INTERACTIONS), shared_user)
+    attributed = attribute_events(events, window_days=settings.attribution.window_days)
+    outcomes = _denoise(shown, attributed, settings)
     estimator = ESTIMATORS.require(settings.propensity.estimator)
-    # A session model needs the clicks around a result, and a small log is faster sorted than divided.
-    whole_pages = estimator.history is not None or (impressions_read or _FEW) < _FEW
-    attributed = number_events(attribute_events(events, window_days=settings.attribution.window_days))
-    attributed = attributed if whole_pages else checkpoint(attributed)
-    outcomes = _denoise(shown, attributed, settings, checkpoint, whole_pages=whole_pages)
     tallied = checkpoint(
         tally_rows(
             outcomes,
             settings.denoise,
-            checkpoint,
             history=estimator.history,
             shuffled_systems=settings.propensity.shuffled_systems,
             inspected_share=share,
@@ -99,10 +93,11 @@ def build_labels(
         denoise_funnel=count_funnel(tallied),
         quarantine=select_quarantine(tallied),
         diagnostics=select_diagnostics(records),
+        read=count_read(shown, events),
         kept=count_kept(tallied),
         attributions=count_attributions(attributed),
         agreement=None if judgments is None else measure_agreement(labels, judgments, settings.human),
-        logged_rankings=select_last_pages(outcomes.select_impressions()),
+        logged_rankings=select_last_pages(outcomes),
         log_shape=measure_log_shape(tallied),
         shared_user=shared_user,
         evidence=_gather_evidence(tallied, records, settings, learned=bool(learned_days)),
@@ -143,11 +138,8 @@ def _measure_learned_share(tallied: DataFrame) -> float:
     return 0.0 if row is None or row["share"] is None else float(row["share"])
 
 
-def _denoise(
-    shown: DataFrame, events: DataFrame, settings: LabelSettings, checkpoint: Checkpointer, *, whole_pages: bool
-) -> Outcomes:
+def _denoise(shown: DataFrame, attributed: DataFrame, settings: LabelSettings) -> DataFrame:
     """Apply the rules on users, results, events and pages; those on pairs follow in `tally_rows`."""
-    rows = combine_events(shown, events, contexts=settings.contexts)
-    suspects = find_suspect_users(shown, settings.denoise)
-    marked = mark_users(rows, suspects if whole_pages else checkpoint(suspects), settings.denoise)
-    return denoise_rows(marked, settings.denoise, checkpoint, whole_pages=whole_pages)
+    rows = combine_events(shown, attributed, contexts=settings.contexts)
+    marked = mark_users(rows, find_suspect_users(shown, settings.denoise), settings.denoise)
+    return apply_page_rules(marked, settings.denoise)

@@ -51,15 +51,16 @@ class LogShape:
 def measure_log_shape(tallied: DataFrame) -> DataFrame:
     """The figures of `LogShape` that the tally has, as a small table."""
     kept = tallied.where(F.col("bits") == 0)
-    marks = kept.where(F.col("record") == "pages").select(
-        F.col("page_mark").alias("key"), F.col("pages").alias("shown"), F.lit("mark").alias("figure")
+    marks = (
+        kept.groupBy(F.col("page_mark").alias("key"))
+        .agg(
+            F.sum("impressions").alias("shown"),
+            F.sum(F.when(F.col("system").isNull(), F.col("impressions")).otherwise(0)).alias("other"),
+            F.min("system").alias("first_system"),
+            F.max("system").alias("last_system"),
+        )
+        .withColumn("figure", F.lit("mark"))
     )
-    totals = kept.agg(
-        F.sum("impressions").alias("shown"),
-        F.sum(F.when(F.col("system").isNull(), F.col("impressions")).otherwise(0)).alias("other"),
-        F.min("system").alias("first_system"),
-        F.max("system").alias("last_system"),
-    ).withColumn("figure", F.lit("total"))
     below = Window.partitionBy("query_id").orderBy("position")
     steps = (
         kept.where(F.col("position") <= _DEEPEST)
@@ -71,21 +72,20 @@ def measure_log_shape(tallied: DataFrame) -> DataFrame:
         .agg(F.sum("shown").alias("shown"), F.sum("shown_next").alias("other"))
         .withColumn("figure", F.lit("step"))
     )
-    parts = (marks, totals, steps)
-    return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
+    return marks.unionByName(steps, allowMissingColumns=True)
 
 
 def read_log_shape(rows: Iterable[Any], *, shared_user: SharedUser | None, no_user_events: int) -> LogShape:
     """The collected rows of `measure_log_shape`, with what is known beside them."""
     rows = list(rows)
-    (total,) = (row for row in rows if row["figure"] == "total")
+    marks = [row for row in rows if row["figure"] == "mark"]
     steps = (PositionStep(row["key"], row["shown"], row["other"]) for row in rows if row["figure"] == "step")
-    names = {total[end] for end in ("first_system", "last_system")} - {None}
+    names = {row[end] for row in marks for end in ("first_system", "last_system") if row[end] is not None}
     return LogShape(
-        pages={row["key"]: row["shown"] for row in rows if row["figure"] == "mark"},
-        impressions=total["shown"],
-        without_system=total["other"],
-        systems=tuple(sorted(names)),
+        pages={row["key"]: row["shown"] for row in marks if row["key"]},
+        impressions=sum(row["shown"] for row in marks),
+        without_system=sum(row["other"] for row in marks),
+        systems=tuple(sorted({min(names), max(names)})) if names else (),
         steps=sorted(steps, key=lambda step: step.position),
         shared_user=shared_user,
         no_user_events=no_user_events,

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from pipelines.inputs.validate import ValidatedInputs
 from pipelines.labels.build import LabelTables, build_labels
-from pipelines.labels.denoise.funnel import check_row_counts, count_read
+from pipelines.labels.denoise.funnel import check_row_counts
 from pipelines.labels.grade import grade_by_cuts
 from pipelines.labels.judgments import select_label_judgments
 from pipelines.labels.log_shape import diagnose_log, read_log_shape
@@ -57,7 +57,7 @@ def publish_labels(
         judgments=select_scorable(labels, settings),
         rankings=built.logged_rankings,
         quarantine=built.quarantine,
-        facts=_collect_facts(built, inputs.counts["impressions"].kept),
+        facts=_collect_facts(built),
         evidence=built.evidence,
     )
 
@@ -88,14 +88,14 @@ def grade_by_goal(labels: DataFrame, goal: str, settings: LabelSettings) -> Data
     return graded.select("query_id", "doc_id", grade_by_cuts(lift, settings.grade.cuts).cast("double").alias("grade"))
 
 
-def _collect_facts(built: LabelTables, impressions_read: int) -> dict[str, Any]:
+def _collect_facts(built: LabelTables) -> dict[str, Any]:
     """Small tables for the manifest; raises unless every row is kept or dropped."""
-    attributions = built.attributions.collect()
-    read = count_read(impressions_read, attributions)
+    read = {row.kind: row.read for row in built.read.collect()}
     counts = built.kept.collect()
     kept = {row.kind: row.kept for row in counts}
     dropped = {row.kind: row.dropped for row in counts}
     check_row_counts(read, kept, dropped)
+    attributions = built.attributions.collect()
     shape = read_log_shape(
         built.log_shape.collect(),
         shared_user=built.shared_user,

@@ -1,8 +1,5 @@
 """Count every row that was read as kept, or as dropped by a rule."""
 
-from collections.abc import Iterable
-from typing import Any
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -49,13 +46,12 @@ def count_kept(tallied: DataFrame) -> DataFrame:
     )
 
 
-def count_read(impressions: int, attributions: Iterable[Any]) -> dict[str, int]:
-    """Rows that were read by kind, from the rows of `count_attributions`."""
-    read = {"impressions": impressions}
-    for row in attributions:
-        kind = f"{row['kind']}s"
-        read[kind] = read.get(kind, 0) + row["events"]
-    return read
+def count_read(impressions: DataFrame, interactions: DataFrame) -> DataFrame:
+    """Rows by kind, total on the inputs themselves."""
+    shown = impressions.agg(F.count(F.lit(1)).alias("read")).select(F.lit("impressions").alias("kind"), "read")
+    plural = F.concat(F.col("kind"), F.lit("s"))
+    done = interactions.groupBy(plural.alias("kind")).agg(F.count(F.lit(1)).alias("read"))
+    return shown.unionByName(done)
 
 
 def check_row_counts(read: dict[str, int], kept: dict[str, int], dropped: dict[str, int]) -> None:

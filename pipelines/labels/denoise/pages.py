@@ -1,4 +1,4 @@
-"""Apply the rules on events and pages to whole pages: impressions and events together, in one shuffle and one sort."""
+"""Apply the rules on events and pages to impressions and interactions together, in one shuffle and one sort."""
 
 from collections.abc import Sequence
 from enum import IntFlag
@@ -16,11 +16,6 @@ PAGE = ("page", "serp_id")
 RESULT = (*PAGE, "doc_id")
 NUMBERED = ("previous_event_id", "seconds_since_previous", "nth")
 KINDS = {"clicks": "click", "carts": "cart", "purchases": "purchase"}
-SHOWN_AT = ("query_id", "position", "context", "system")  # columns that only impressions have
-OUTCOME = (
-    "serp_id", "doc_id", *SHOWN_AT, "user_id", "nameless", "ts", "kind", "bits", "row", "page_mark",
-    "impressions", *KINDS,
-)  # fmt: skip
 _COMPARED = 64  # positions of a page that are compared with each other, the bits of a long
 
 
@@ -33,8 +28,8 @@ class PageMark(IntFlag):
     NAMELESS = 8  # the user is unknown
 
 
-def combine_events(impressions: DataFrame, events: DataFrame, *, contexts: Sequence[str]) -> DataFrame:
-    """Impressions and numbered events as rows of one table, distinguished by `kind`."""
+def combine_events(impressions: DataFrame, attributed: DataFrame, *, contexts: Sequence[str]) -> DataFrame:
+    """Impressions and events as rows of one table, distinguished by `kind`."""
     parts = [F.concat(F.lit(f"{name}="), F.coalesce(F.col(name).cast("string"), F.lit("?"))) for name in contexts]
     context = F.concat_ws(", ", *parts) if parts else F.lit("all")
     shown = impressions.select(
@@ -51,15 +46,18 @@ def combine_events(impressions: DataFrame, events: DataFrame, *, contexts: Seque
         "nameless",
         F.when(F.col("nameless"), F.col("user_agent")).alias("user_agent"),
     )
-    done = events.select(
+    done = _number_events(attributed).select(
         "serp_id", "doc_id", "kind", "ts", "user_id", "nameless", "event_id", "dwell_seconds", "value", "attribution",
         *NUMBERED,
     )  # fmt: skip
     return shown.unionByName(done, allowMissingColumns=True)
 
 
-def number_events(attributed: DataFrame) -> DataFrame:
-    """Add the previous event of the same kind on the same result, and the number of the event."""
+def _number_events(attributed: DataFrame) -> DataFrame:
+    """Add the previous event of the same kind on the same result, and the number of the event.
+
+    Before the union with impressions, which are ten times as many and need none of this.
+    """
     act = Window.partitionBy("serp_id", "doc_id", "kind").orderBy("ts", "event_id")
     since = (F.unix_micros("ts") - F.lag(F.unix_micros("ts")).over(act)) / 1e6
     features = (F.lag("event_id").over(act), since, F.row_number().over(act))
@@ -77,19 +75,19 @@ def apply_page_rules(rows: DataFrame, settings: DenoiseSettings) -> DataFrame:
     in_order, page = Window.partitionBy(*RESULT).orderBy(*order), Window.partitionBy(*PAGE)
     result = in_order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     is_event = F.col("kind") != "impression"
-    own = F.when(is_event, combine_rules("event", settings).bitwiseOR(mark_unattributed())).otherwise(
+    own = F.when(is_event, combine_rules("event", settings).bitwiseOR(_unattributed())).otherwise(
         combine_rules("impression", settings)
     )
     inherited = F.coalesce("shown_bits", F.lit(0)).bitwiseOR(combine_rules("page", settings))
     bits = F.col("bits").bitwiseOR(own).bitwiseOR(inherited)
-    counts = {name: F.sum(flag((F.col("kind") == kind) & (F.col("bits") == 0))) for name, kind in KINDS.items()}
+    counts = {name: F.sum(_flag((F.col("kind") == kind) & (F.col("bits") == 0))) for name, kind in KINDS.items()}
     rows = (
         # All windows below are of pages or parts of them: partitioned by page once, they share one shuffle and sort.
         rows.repartition("serp_id")
         .withColumn("page", F.xxhash64("serp_id"))
         .withColumns(
             {"nth_place": F.row_number().over(in_order)}
-            | {name: feature.over(result) for name, feature in describe_results().items()}
+            | {name: feature.over(result) for name, feature in _result_features().items()}
         )
         .withColumns({name: feature.over(page) for name, feature in _page_features().items()})
         .withColumn("seconds_after_page", (F.unix_micros("ts") - F.unix_micros("page_at")) / 1e6)
@@ -100,12 +98,11 @@ def apply_page_rules(rows: DataFrame, settings: DenoiseSettings) -> DataFrame:
     return _select_outcomes(rows, is_event)
 
 
-def flag(condition: Column) -> Column:
-    """1 where the condition holds, else 0."""
+def _flag(condition: Column) -> Column:
     return F.when(condition, 1).otherwise(0)
 
 
-def describe_results() -> dict[str, Column]:
+def _result_features() -> dict[str, Column]:
     """Features of one result on one page."""
     impression = F.col("kind") == "impression"
     click, conversion = F.col("kind") == "click", F.col("kind").isin("cart", "purchase")
@@ -125,42 +122,34 @@ def _is_place() -> Column:
 
 
 def _page_features() -> dict[str, Column]:
-    return {"results": F.sum(flag(_is_place())), "results_clicked": F.sum(flag(_is_place() & F.col("was_clicked")))}
+    return {"results": F.sum(_flag(_is_place())), "results_clicked": F.sum(_flag(_is_place() & F.col("was_clicked")))}
 
 
 def _mark_features() -> dict[str, Column]:
     """Features of the impressions of a page that are kept: one document that stands for the page, and its positions."""
     kept = _is_place() & (F.col("bits") == 0)
-    return {"page_doc": F.min(F.when(kept, F.col("doc_id"))), **compare_positions(kept)}
-
-
-def compare_positions(kept: Column) -> dict[str, Column]:
-    """How many kept impressions of a page are compared, and the bits of their positions."""
     compared = kept & (F.col("position") <= _COMPARED)
     return {
-        "places": F.sum(flag(compared)),
+        "page_doc": F.min(F.when(kept, F.col("doc_id"))),
+        "places": F.sum(_flag(compared)),
         "positions": F.bit_or(F.when(compared, F.expr("shiftleft(1L, position - 1)"))),
     }
 
 
 def _page_mark() -> Column:
-    mark = combine_marks(clicked=F.col("results_clicked") > 0)
+    flags = {
+        PageMark.CLICKED: F.col("results_clicked") > 0,
+        PageMark.STACKED: F.col("places") > F.bit_count("positions"),
+        PageMark.NAMELESS: F.col("nameless"),
+    }
+    mark = F.lit(int(PageMark.PAGE))
+    for flag, condition in flags.items():
+        mark = mark + F.when(condition, int(flag)).otherwise(0)
     stands_for_page = _is_place() & (F.col("bits") == 0) & (F.col("doc_id") == F.col("page_doc"))
     return F.when(stands_for_page, mark).otherwise(0)
 
 
-def combine_marks(*, clicked: Column) -> Column:
-    """The mark of a page from `places`, `positions` and `nameless`."""
-    stacked = F.col("places") > F.bit_count("positions")
-    flags = {PageMark.CLICKED: clicked, PageMark.STACKED: stacked, PageMark.NAMELESS: F.col("nameless")}
-    mark = F.lit(int(PageMark.PAGE))
-    for name, condition in flags.items():
-        mark = mark + F.when(condition, int(name)).otherwise(0)
-    return mark
-
-
-def mark_unattributed() -> Column:
-    """The bit of an event that belongs to no page."""
+def _unattributed() -> Column:
     return F.when(F.col("attribution").isin(*UNPLACED), rule_bit(UNATTRIBUTED)).otherwise(0)
 
 
@@ -168,33 +157,40 @@ def _select_outcomes(rows: DataFrame, is_event: Column) -> DataFrame:
     """Kept impressions with the counts of their kept events, and every dropped row."""
     counts = _is_place() & (F.col("bits") == 0)
     own = {
-        name: F.when(is_event, flag(F.col("kind") == kind)).when(counts, F.col(name)).otherwise(0)
+        name: F.when(is_event, _flag(F.col("kind") == kind)).when(counts, F.col(name)).otherwise(0)
         for name, kind in KINDS.items()
     }
+    event = F.to_json(F.struct("event_id", "kind", "doc_id", "user_id", "ts", "serp_id", "dwell_seconds", "value"))
+    quarantined = F.col("bits").bitwiseAND(rule_bit("no_impression")) != 0
     return (
         rows.where(~is_event | (F.col("bits") != 0))
-        .withColumn("row", render_quarantined())
-        .withColumn("impressions", flag(~is_event))
+        .withColumn("row", F.when(quarantined, event))
+        .withColumn("impressions", _flag(~is_event))
         .withColumn("page_mark", _page_mark())
         .withColumns(own)
-        .select(*OUTCOME)
-    )
-
-
-def render_quarantined() -> Column:
-    """An event on a document that was not shown, as text for the quarantine; null for all other rows."""
-    event = F.to_json(F.struct("event_id", "kind", "doc_id", "user_id", "ts", "serp_id", "dwell_seconds", "value"))
-    return F.when(F.col("bits").bitwiseAND(rule_bit("no_impression")) != 0, event)
+        .select(
+            "serp_id", "query_id", "doc_id", "user_id", "nameless", "context", "system", "position", "ts", "kind",
+            "bits", "row", "page_mark", "impressions", *KINDS,
+        )
+    )  # fmt: skip
 
 
 def select_last_pages(outcomes: DataFrame) -> DataFrame:
     """The newest page of each logged system and query that no rule drops, as rankings."""
-    of_system = ["system", "query_id"]
     shown = outcomes.where((F.col("impressions") == 1) & (F.col("bits") == 0) & F.col("system").isNotNull())
-    # By time, then by id among few rows: max() of both as a struct would make Spark sort the log.
-    last = shown.groupBy(*of_system).agg(F.max("ts").alias("ts"))
-    ties = shown.join(last, on=[*of_system, "ts"], how="inner")
-    newest = ties.groupBy(*of_system).agg(F.max("serp_id").alias("serp_id"))
-    return shown.join(newest, on=[*of_system, "serp_id"], how="inner").select(
-        "system", "query_id", "doc_id", F.col("position").alias("rank"), F.lit(None).cast("double").alias("score")
+    results = F.collect_list(F.struct("position", "doc_id")).alias("results")
+    newest = F.max_by("results", F.struct("at", "serp_id")).alias("results")
+    return (
+        shown.groupBy("system", "query_id", "serp_id")
+        .agg(F.max("ts").alias("at"), results)
+        .groupBy("system", "query_id")
+        .agg(newest)
+        .select("system", "query_id", F.explode("results").alias("result"))
+        .select(
+            "system",
+            "query_id",
+            F.col("result.doc_id").alias("doc_id"),
+            F.col("result.position").alias("rank"),
+            F.lit(None).cast("double").alias("score"),
+        )
     )

@@ -22,7 +22,6 @@ _MICRO = 1_000_000
 
 def gather_statistics(cells: DataFrame, tallied: DataFrame, *, max_cells: int) -> DataFrame:
     """Sums by position, by pair of positions and on shuffled pages; a sample of cells; how far documents move."""
-    cells = cells.where(F.col("position").isNotNull())  # not the users of pairs
     parts = [
         _sum_places(cells),
         _sum_edges(cells),

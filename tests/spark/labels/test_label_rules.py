@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pipelines.labels.attribute import attribute_events
 from pipelines.labels.build import add_optional_columns
 from pipelines.labels.denoise.nameless import mark_nameless
-from pipelines.labels.denoise.pages import apply_page_rules, combine_events, number_events
+from pipelines.labels.denoise.pages import apply_page_rules, combine_events
 from pipelines.labels.denoise.registry import RULES, name_first_rule, rule_bit
 from pipelines.labels.denoise.settings import DenoiseSettings, InternalUser
 from pipelines.labels.denoise.users import find_suspect_users, mark_users
@@ -59,8 +59,7 @@ class LogBuilder:
 
 def apply_rules(spark: SparkSession, log: LogBuilder, settings: DenoiseSettings) -> DataFrame:
     shown, done = log.tables(spark)
-    events = number_events(attribute_events(done, window_days=7))
-    rows = combine_events(shown, events, contexts=())
+    rows = combine_events(shown, attribute_events(done, window_days=7), contexts=())
     return apply_page_rules(mark_users(rows, find_suspect_users(shown, settings), settings), settings)
 
 

@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 from pipelines.config.model import Config
 from pipelines.label import label
 from pipelines.labels.denoise.pairs import select_cells, tally_rows
-from pipelines.labels.denoise.plain import Outcomes
 from pipelines.labels.denoise.settings import DenoiseSettings
 from pipelines.labels.history import History, Read
 from pipelines.warehouse.tables import read_table
@@ -65,13 +64,13 @@ def test_the_history_of_a_result(spark: SparkSession) -> None:
     outcomes = spark.createDataFrame(rows, names).selectExpr(
         "*", "'s' AS serp_id", "'q' AS query_id", "'u' AS user_id", "'all' AS context", "'x' AS system",
         "timestamp '2026-01-05 12:00:00' AS ts", "1L AS impressions", "0L AS carts", "0L AS purchases",
-        "CAST(NULL AS string) AS row", "1 AS page_mark", "false AS nameless", "'impression' AS kind",
+        "CAST(NULL AS string) AS row", "1 AS page_mark", "false AS nameless",
     )  # fmt: skip
 
     def find_states(history: History, depth: int) -> dict[str, tuple[int, int, int]]:
-        tallied = tally_rows(Outcomes(outcomes.limit(0), outcomes), DenoiseSettings(), history=history)
+        tallied = tally_rows(outcomes, DenoiseSettings(), history=history)
         cells = select_cells(tallied, max_position=depth, history=history)
-        return {row.doc_id: (row.position, row.history, row.clicks) for row in cells.where("position > 0").collect()}
+        return {row.doc_id: (row.position, row.history, row.clicks) for row in cells.collect()}
 
     assert {doc: state for doc, (_, state, _) in find_states("read", 2).items()} == {
         "a": Read.ABOVE, "b": Read.ABOVE, "c": Read.LAST, "d": Read.ABOVE, "e": Read.BELOW

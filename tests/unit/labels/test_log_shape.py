@@ -86,9 +86,9 @@ def test_the_shape_is_read_from_rows_in_any_order() -> None:
 
     rows = [
         row("step", 2, 9, 8),
-        row("total", 0, 100, 5, "a", "c"),
+        row("mark", 0, 90, 5, "b", "c"),
         row("step", 1, 10, 9),
-        row("mark", 3, 10, 0),
+        row("mark", 3, 10, 0, "a", "a"),
     ]
     assert read_log_shape(rows, shared_user=None, no_user_events=2) == LogShape(
         pages={3: 10},

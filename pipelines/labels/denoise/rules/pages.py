@@ -1,4 +1,4 @@
-"""Rules on whole pages: those that `find_inspected_pages` selects."""
+"""Rules on whole pages."""
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
