@@ -23,14 +23,14 @@ from udfs.statistics.plan import Plan
 # baseline. Their divisors, for the same queries, are among the other sums.
 SYSTEM_FORMS = ("y", "w_y", "p_y")
 PAIR_FORMS = ("y", "b")
-GRID_OF_DRAWS = 2.0**30  # sums of multiples of 1/GRID_OF_DRAWS are exact below 2^23
+GRID_OF_DRAWS = 2.0**26  # sums of multiples of 1/GRID_OF_DRAWS, times whole weights, are exact below 2^27
 DIVISORS = {"y": "x", "w_y": "w_x", "p_y": "p_x"}
 
 
 def fill_draws(frame: Frame, part: slice, numbers: Sequence[Floats], plan: Plan) -> list[Floats]:
     """Per system, queries × metrics × draws, defined wherever the metric itself is; 0 elsewhere.
 
-    Numbers are rounded to the grid, so that their sums are exact: 32-bit floats above 1/128 are on it already.
+    Numbers are rounded to the grid, so that their sums are exact: 32-bit floats above 1/8 are on it already.
     """
     columns = [plan.numbers.index(name) for name in plan.draw_metrics]
     filled = []

@@ -3,9 +3,9 @@
 Rows of one query may be in two partitions. Complete queries are summed in place; the other rows are shuffled by query
 and summed then. So the large table is never shuffled.
 
-Sums have the same bits for any partitions and order: every number is split into a multiple of 1/`GRID` and a rest. Sums
-of the multiples are exact below 2^53/`GRID`, and the rounding of the sum of the rests is far below the last bit of the
-total.
+Sums have the same bits for any partitions and order: every number is split into a multiple of `LARGE` (weights and their
+squares are large), a multiple of 1/`GRID` and a rest. Sums of the multiples are exact, and the rounding of the sum of the
+rests is far below the last bit of the total.
 """
 
 from __future__ import annotations
@@ -47,14 +47,16 @@ PARTIALS = pa.schema(
         ("subject", pa.int32()),
         ("cut", pa.int32()),
         ("value", pa.string()),
-        ("sums", pa.binary()),  # 2 × metrics × sums as raw float64; empty except in the first row of a key
+        ("sums", pa.binary()),  # 3 × metrics × sums as raw float64; empty except in the first row of a key
         ("draws", pa.binary()),  # metrics × replicates, one kind of draw after the other, labels last, in pieces
         ("at", pa.int32()),  # the offset of the piece
         ("rest", pa.binary()),  # rows of incomplete queries, as an Arrow stream
     ]
 )
 PARTIALS_DDL = "route bigint, subject int, cut int, value string, sums binary, draws binary, at int, rest binary"
-GRID = 2.0**26
+LARGE = 16.0  # sums of its multiples are exact below 2^57
+GRID = 2.0**26  # sums of multiples of 1/GRID are exact below 2^27: 16 million numbers of at most LARGE/2
+_LARGE_PART = " (large part)"  # of the name of a column
 # Spark bounds batches by rows, so no row may be large: draws per piece, and rows per `rest`.
 _PIECE = 8192
 _ROWS_PER_REST = 128
@@ -66,9 +68,9 @@ _ROWS_PER_BATCH = 64
 
 @dataclass
 class Sums:
-    """Running sums of one key, those of multiples of the grid apart from those of the rests."""
+    """Running sums of one key: those of large parts, of multiples of the grid and of the rests."""
 
-    sums: Floats  # 2 × metrics × sums; of a chunk, cells × all columns twice
+    sums: Floats  # 3 × metrics × sums; of a chunk, cells × all columns twice
     draws: Floats
 
     def add(self, sums: Floats, draws: Floats) -> None:
@@ -160,7 +162,7 @@ def collect_partials(batches: Batches) -> tuple[Totals, list[pa.Table]]:
         of_keys = batch.filter(batch["rest"].is_null()).to_pydict()
         keys = zip(of_keys["subject"], of_keys["cut"], of_keys["value"], strict=True)
         for key, at, sums, draws in zip(keys, of_keys["at"], of_keys["sums"], of_keys["draws"], strict=True):
-            _add_to(pieces, (key, at), Sums(np.frombuffer(sums).reshape(2, -1), np.frombuffer(draws)))
+            _add_to(pieces, (key, at), Sums(np.frombuffer(sums).reshape(3, -1), np.frombuffer(draws)))
     return _join_pieces(pieces), rest
 
 
@@ -183,8 +185,7 @@ def add_frame(frame: Frame, plan: Plan, totals: Totals) -> Totals:
             _add_to(running, place, sums)
     for (subject, cut, layout), whole in running.items():
         names = OF_SYSTEM if subject < len(plan.systems) else OF_PAIR
-        halves = np.split(whole.sums, 2, axis=1)
-        sums_of = np.stack([_expand_layout(half, layout, names, plan) for half in halves], axis=1)
+        sums_of = _expand_layout(whole.sums, layout, names, plan)
         for at, value in enumerate(frame.cells[cut]):
             _add_to(totals, (subject, cut, value), Sums(sums_of[at], whole.draws[at]))
     return totals
@@ -277,6 +278,7 @@ def _build_membership(codes: list[Ints], cells: list[int]) -> Any:
 
 def _stack_columns(columns: Columns, scratch: Scratch) -> tuple[Layout, Floats]:
     """The columns in one array, row-major, first rounded to the grid and then what is left of them; and its layout."""
+    columns = _split_large(columns)
     layout = tuple((name, values.shape[1]) for name, values in columns.items())
     width = sum(width for _, width in layout)
     stacked = scratch.array(len(next(iter(columns.values()))), 2 * width)
@@ -287,6 +289,17 @@ def _stack_columns(columns: Columns, scratch: Scratch) -> tuple[Layout, Floats]:
     rounded /= GRID
     rest -= rounded
     return layout, stacked
+
+
+def _split_large(columns: Columns) -> Columns:
+    """The columns, those with large numbers as two: a multiple of `LARGE`, and the difference, which is exact."""
+    split: Columns = {}
+    for name, values in columns.items():
+        split[name] = values
+        if values.max(initial=0.0) > LARGE / 2 or values.min(initial=0.0) < -LARGE / 2:
+            large = np.rint(values / LARGE) * LARGE
+            split |= {name: values - large, name + _LARGE_PART: large}
+    return split
 
 
 def _merge_units(
@@ -301,11 +314,18 @@ def _merge_units(
 
 
 def _expand_layout(by_cell: Floats, layout: Layout, names: tuple[str, ...], plan: Plan) -> Floats:
-    """Cells × (metrics × names), flat; omitted and shared columns are filled in."""
+    """Cells × 3 × (metrics × names): large parts, multiples of the grid, rests; omitted columns are filled in."""
     borders = np.cumsum([width for _, width in layout])[:-1]
-    sums = dict(zip([name for name, _ in layout], np.split(by_cell, borders, axis=1), strict=True))
-    every = [expand_sum(name, sums, len(plan.metrics), plan.with_pool) for name in names]
-    return np.stack(every, axis=2).reshape(len(by_cell), -1)
+    columns = [name for name, _ in layout]
+    rounded, rest = (
+        dict(zip(columns, np.split(half, borders, axis=1), strict=True)) for half in np.split(by_cell, 2, axis=1)
+    )
+    large = {name: rounded.get(name + _LARGE_PART, np.zeros_like(values)) for name, values in rounded.items()}
+    parts = [
+        np.stack([expand_sum(name, sums, len(plan.metrics), plan.with_pool) for name in names], axis=2)
+        for sums in (large, rounded, rest)
+    ]
+    return np.stack(parts, axis=1).reshape(len(by_cell), len(parts), -1)
 
 
 def _draw_replicates(unit: Hashes, plan: Plan) -> list[Floats]:

@@ -105,7 +105,8 @@ def test_a_gate_stops_the_release_but_not_the_publishing(run: Run, in_turn: InTu
     assert "✗ gate fail" in let_through.stdout
     code, text = summarise(undecided)
     assert code == 6
-    assert "undecidable, 1,050 queries, fewer than min_queries = 9,999" in text
+    assert "the gate cannot be decided, 1 of 1 conditions: " in text
+    assert "1,050 queries, fewer than min_queries = 9,999" in text
     code, text = evaluate(run, demo, "--set", "gate=[{metric: mrr@10, drop: 0.01}]", JAVA_HOME="/nowhere")
     assert code == 2
     assert "gate[0] is about 'mrr@10', which is not computed" in text
@@ -125,6 +126,6 @@ def test_published_runs_are_compared_and_give_the_number_of_queries_needed(in_tu
     assert (evaluated.returncode, power.returncode) == (0, 0)
     assert "queries show a true difference of 0.01 in 80% of cases" in power.stdout
     assert compared.returncode == 0, compared.stderr
-    assert "ndcg_at_10, macro: +0.0179 = +0.0179 within" in compared.stdout
+    assert "ndcg@10, mean over queries: +0.0179 = +0.0179 within" in compared.stdout
     assert unknown.returncode == 3
     assert "there is no run '2026-10-01'" in unknown.stderr

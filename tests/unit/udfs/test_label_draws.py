@@ -91,13 +91,13 @@ def test_a_difference_has_both_variances(at: int, key: str) -> None:
     d = (b - a)[used]
     value, total, degrees, share = combine(d, (of_b - of_a)[:, used].mean(axis=1))
     assert (row.delta, row.queries) == (pytest.approx(value), used.sum())
-    assert row.stderr == pytest.approx(np.sqrt(total), rel=1e-9)
-    assert row.degrees == pytest.approx(degrees, rel=1e-9)
-    assert row.label_share == pytest.approx(share, rel=1e-9)
+    assert row.stderr == pytest.approx(np.sqrt(total), rel=1e-8)
+    assert row.degrees == pytest.approx(degrees, rel=1e-8)
+    assert row.label_share == pytest.approx(share, rel=1e-8)
     low, high = stats.t.interval(0.95, degrees, loc=value, scale=np.sqrt(total))
-    assert [row.delta_low, row.delta_high] == pytest.approx([low, high], rel=1e-9)
-    assert row.p_value == pytest.approx(2 * stats.t.sf(abs(value) / np.sqrt(total), degrees), rel=1e-9)
-    assert row.query_variance == pytest.approx((of_b - of_a)[POSTERIOR, used].var(axis=0, ddof=1).mean(), rel=1e-9)
+    assert [row.delta_low, row.delta_high] == pytest.approx([low, high], rel=1e-8)
+    assert row.p_value == pytest.approx(2 * stats.t.sf(abs(value) / np.sqrt(total), degrees), rel=1e-8)
+    assert row.query_variance == pytest.approx((of_b - of_a)[POSTERIOR, used].var(axis=0, ddof=1).mean(), rel=1e-8)
     means = (of_b - of_a)[:, used].sum(axis=1) / of_a[:, used].sum(axis=1)
     plain = pick(run([rows], PLAN), **PAIR, metric=key)
     between = (1 + 1 / 12) * means[POSTERIOR].var(ddof=1) + (means[MAIN].mean() - means[:5].mean()) ** 2
@@ -115,8 +115,8 @@ def test_the_averages_of_a_system_have_both_variances() -> None:
         m, draws = collect_values(subset, "b", 0, "m")
         _, total, degrees, share = combine(m, draws.mean(axis=1))
         low, high = stats.t.interval(0.95, degrees, loc=m.mean(), scale=np.sqrt(total))
-        assert [row.macro_low, row.macro_high] == pytest.approx([low, high], rel=1e-9)
-        assert (row.macro, row.label_share) == (pytest.approx(m.mean()), pytest.approx(share, rel=1e-9))
+        assert [row.macro_low, row.macro_high] == pytest.approx([low, high], rel=1e-8)
+        assert (row.macro, row.label_share) == (pytest.approx(m.mean()), pytest.approx(share, rel=1e-8))
     plain = run([rows], PLAN)
     for form in ("weighted", "micro"):
         assert row[form] == pick(plain, baseline=None, candidate="b", segment="device", value="ios", metric="m")[form]
@@ -185,10 +185,11 @@ def test_sums_of_draws_merge_for_any_partitioning(clustered: bool) -> None:
     assert whole.p_bootstrap.notna().any() and whole.p_randomisation.notna().any()
 
 
-@pytest.mark.parametrize("clustered", [False, True])
-def test_estimates_have_the_same_bits_for_any_partitioning(clustered: bool) -> None:
+@pytest.mark.parametrize(("clustered", "heaviest"), [(False, 1), (False, 20_000), (True, 20_000)])
+def test_estimates_have_the_same_bits_for_any_partitioning(clustered: bool, heaviest: int) -> None:
     plan = replace(DRAWN, clustered=clustered, not_vouched=("b",))
     rows = draw_table(3_000)
+    rows["weight"] = rows["query"].map(lambda query: 1.0 + query % heaviest)
     whole = run([rows], plan)
     random = np.random.default_rng(9)
     for parts in (1, 7, 200):
