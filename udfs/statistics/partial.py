@@ -3,9 +3,9 @@
 Rows of one query may be in two partitions. Complete queries are summed in place; the other rows are shuffled by query
 and summed then. So the large table is never shuffled.
 
-Sums have the same bits for any partitions and order: every number is split into a multiple of `LARGE` (weights and their
-squares are large), a multiple of 1/`GRID` and a rest. Sums of the multiples are exact, and the rounding of the sum of the
-rests is far below the last bit of the total.
+Sums have the same bits for any partitions and order: every number is split into a multiple of `LARGE` (weights and
+their squares are large), a multiple of 1/`GRID` and a rest. Sums of the multiples are exact, and the rounding of the
+sum of the rests is far below the last bit of the total.
 """
 
 from __future__ import annotations
