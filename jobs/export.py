@@ -22,8 +22,8 @@ def command(warehouse: str, run: str | None, target: Path, output: str) -> None:
     """Write the lists and labels of a run as TREC files, one run file per system, for trec_eval.
 
     \b
-    assay export trec --warehouse build/demo/warehouse --to build/trec
-    trec_eval build/trec/qrels.txt build/trec/bm25.run
+    assay export trec --warehouse results --to trec
+    trec_eval trec/qrels.txt trec/new.run
     """
     import json
 

@@ -32,7 +32,7 @@ def command(config: str, overrides: tuple[str, ...], dates: list[dt.date], force
 
     \b
     assay label --config conf/logs.yaml --date 2026-01-11
-    assay label --config conf/logs.yaml --from 2026-01-11 --to 2026-01-17
+    assay label --config conf/logs.yaml --from 2026-01-11 --to 2026-01-12
     """
     from pipelines.config.load import load_config
 

@@ -29,6 +29,18 @@ print("$ demo")
 demo.show_truth(demo.compare_demo(Path("build/demo/logs")))
 """
 
+# A run on judgments, for the commands that need one.
+JUDGED = """
+extends: conf/base.yaml
+inputs:
+  rankings: {path: rankings.csv, format: csv}
+  judgments: {path: judgments.csv, format: csv}
+metrics: [ndcg@10]
+warehouse: results
+report: false
+tracking: {enabled: false}
+"""
+
 
 def list_examples() -> list[str]:
     """List the example lines in the help of each command."""
@@ -72,6 +84,10 @@ def test_every_command_has_an_example_and_each_of_them_works(tmp_path: Path, env
     for judge, grades in (("anna", (3, 0, 1, 2)), ("ben", (3, 1, 1, 2))):  # two graded sheets
         sheet = "".join(f"q{n // 2},d{n},{grade}\n" for n, grade in enumerate(grades))
         (tmp_path / f"{judge}.csv").write_text(f"query_id,doc_id,grade\n{sheet}", encoding="utf-8")
+    (tmp_path / "rankings.csv").write_text("system,query_id,doc_id,rank\nold,q,d1,1\nnew,q,d2,1\n", encoding="utf-8")
+    (tmp_path / "judgments.csv").write_text("query_id,doc_id,grade\nq,d2,1\n", encoding="utf-8")
+    (tmp_path / "judged.yaml").write_text(JUDGED, encoding="utf-8")
+    lines.insert(0, "assay evaluate --config judged.yaml --date 2026-11-01")
     at = lines.index("assay evaluate --config conf/demo.yaml --date 2026-11-01")
     lines.insert(at + 1, "assay evaluate --config conf/demo.yaml --date 2026-11-02 --no-gate --log json")
     done = subprocess.run(
