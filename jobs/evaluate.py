@@ -202,7 +202,7 @@ def require_gate(manifest: Manifest) -> None:
     stopped = failed or [verdict for verdict in manifest.gate if verdict["verdict"] != "pass"]
     if stopped:
         first = stopped[0]
-        what = "the gate fails" if failed else "the gate cannot be decided"
+        what = "the gate fails" if failed else "the gate is undecidable"
         raise GateError(
             f"{what}, {len(stopped)} of {len(manifest.gate)} conditions: {first['condition']} for "
             f"{first['candidate']}: {first['reason']}",

@@ -105,7 +105,7 @@ def test_a_gate_stops_the_release_but_not_the_publishing(run: Run, in_turn: InTu
     assert "✗ gate fail" in let_through.stdout
     code, text = summarise(undecided)
     assert code == 6
-    assert "the gate cannot be decided, 1 of 1 conditions: " in text
+    assert "the gate is undecidable, 1 of 1 conditions: " in text
     assert "1,050 queries, fewer than min_queries = 9,999" in text
     code, text = evaluate(run, demo, "--set", "gate=[{metric: mrr@10, drop: 0.01}]", JAVA_HOME="/nowhere")
     assert code == 2

@@ -115,7 +115,7 @@ def test_nothing_to_compare_is_an_error_with_its_reason() -> None:
 
 
 def test_a_gate_that_cannot_decide_is_not_said_to_fail() -> None:
-    with pytest.raises(GateError, match=r"the gate cannot be decided, 1 of 2 conditions: .*"):
+    with pytest.raises(GateError, match=r"the gate is undecidable, 1 of 2 conditions: .*"):
         require_gate(build_manifest(gate=(condition("pass"), condition("undecidable"))))
     with pytest.raises(GateError, match=r"the gate fails, 1 of 2 conditions: .*: the reason"):
         require_gate(build_manifest(gate=(condition("undecidable"), condition("fail"))))
