@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special  # not scipy.stats, which takes a second to import
 
 from pipelines.labels.propensity.edges import find_connected_positions, score_evidence
 from pipelines.labels.propensity.evidence import Floats, PositionEvidence
@@ -120,7 +120,7 @@ def diagnose_trend(evidence: PositionEvidence, curve: Floats) -> list[CurveDiagn
     slope, error = _fit_slope(log_p, evidence)
     if not np.isfinite(error):
         return []
-    significant = bool(2 * stats.norm.sf(abs(slope) / error) < SIGNIFICANCE)
+    significant = bool(2 * special.ndtr(-abs(slope) / error) < SIGNIFICANCE)
     trend, wrong = significant and abs(slope) > _TREND, _find_wrong_positions(log_p, evidence)
     sentence = f"after correction, a document's click rate changes with its position k as k^{slope:+.3f} (±{error:.3f})"
     if trend:
@@ -153,7 +153,7 @@ def _fit_slope(log_p: Floats, evidence: PositionEvidence) -> tuple[float, float]
 def _find_wrong_positions(log_p: Floats, evidence: PositionEvidence) -> NDArray[np.intp]:
     """The positions (from 0) at which the edges contradict the curve, given all other positions."""
     scores, curvature = score_evidence(log_p, evidence)
-    level = stats.norm.isf(SIGNIFICANCE / 10 / log_p.size)  # of all positions together a tenth of the slope's
+    level = -special.ndtri(SIGNIFICANCE / 10 / log_p.size)  # of all positions together a tenth of the slope's
     wrong = []
     for place in range(log_p.size):
         information, along = float(curvature[place, place]), scores[:, place]
@@ -171,7 +171,7 @@ def diagnose_agreement(names: Sequence[str], one: CurveEstimate, other: CurveEst
     """Whether two estimators find the same curve, as far as their errors allow."""
     gap = float(np.mean(np.abs(other.positions / one.positions - 1)[1:])) if one.positions.size > 1 else 0.0
     error = np.sqrt(np.nan_to_num(one.error) ** 2 + np.nan_to_num(other.error) ** 2)[1:]
-    level = stats.norm.isf(SIGNIFICANCE / 2 / max(error.size, 1))
+    level = -special.ndtri(SIGNIFICANCE / 2 / max(error.size, 1))
     beyond = np.abs(np.log(other.positions / one.positions))[1:] > level * error
     warn = gap > _AGREEMENT and bool(beyond.any())
     sentence = f"{names[0]} and {names[1]} differ by {gap:.1%} on average"

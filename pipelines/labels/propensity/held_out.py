@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special  # not scipy.stats, which takes a second to import
 
 from pipelines.labels.propensity.diagnostics import SIGNIFICANCE, CurveDiagnostic
 from pipelines.labels.propensity.evidence import Cells, Floats
@@ -40,7 +40,7 @@ def _is_negative(differences: Floats) -> bool:
     count, spread = differences.size, float(np.std(differences, ddof=1)) if differences.size > 1 else 0.0
     if not spread:
         return False
-    return bool(stats.t.cdf(float(differences.mean()) / (spread / np.sqrt(count)), count - 1) < SIGNIFICANCE)
+    return bool(special.stdtr(count - 1, float(differences.mean()) / (spread / np.sqrt(count))) < SIGNIFICANCE)
 
 
 def _log_likelihoods(cells: Cells, theta: Floats) -> tuple[NDArray[np.bool_], Floats] | None:

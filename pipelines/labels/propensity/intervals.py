@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special  # not scipy.stats, which takes a second to import
 
 from pipelines.labels.propensity.edges import find_connected_positions
 from pipelines.labels.propensity.evidence import Floats, PositionEvidence
@@ -35,7 +35,7 @@ class CurveEstimate:
 
     def bounds(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Confidence interval on the log scale, within the range of propensities."""
-        reach = float(stats.norm.ppf(0.5 + level / 2)) * self.error
+        reach = float(special.ndtri(0.5 + level / 2)) * self.error
         low, high = self.positions * np.exp(-reach), self.positions * np.exp(reach)
         return np.maximum(low, _LOWEST), np.minimum(high, HIGHEST)
 
