@@ -49,7 +49,8 @@ def run_demo(folder: Path) -> int:
 
 def write_logs(folder: Path) -> None:
     """Write the simulated log, and its truth beside it."""
-    with open_session(load_config(CONFIG).config.spark, "assay demo") as spark:
+    # Java starts once, here, and the evaluation that follows reads little data.
+    with open_session(load_config(CONFIG).config.spark, "assay demo", input_bytes=0) as spark:
         log = simulate(spark, LOG)
         for name in TABLES:
             getattr(log, name).write.mode("overwrite").parquet(str(folder / name))

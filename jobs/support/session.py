@@ -57,8 +57,11 @@ JAVA = (
     "-XX:+IgnoreUnrecognizedVMOptions",  # some JVMs lack these
 )
 COLLECTOR = "-XX:+UseParallelGC"  # a batch job needs throughput, not short pauses
-# With little data, Java spends more time on optimising the code than the code takes.
-SMALL_BYTES, SMALL_JAVA, SMALL_COLLECTOR = 4 * 2**20, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"
+# With little data, Java spends more time on optimising the code than the code takes, and Spark more on planning a query
+# again after each of its stages. With one compiler, Java reserves too little memory for what it compiles.
+SMALL_BYTES, SMALL_COLLECTOR = 16 * 2**20, "-XX:+UseSerialGC"
+SMALL_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
+SMALL = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "2"}
 TINY_BYTES, TINY = 2**20, {"spark.sql.shuffle.partitions": "1", "spark.sql.leafNodeDefaultParallelism": "1"}
 JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")  # read by the JVM itself
 LOCAL = {
@@ -161,9 +164,19 @@ def _import_quietly(modules: Sequence[str]) -> None:
 
 def build_local_settings(settings: Mapping[str, str], input_bytes: int | None) -> dict[str, str]:
     """Return the defaults of a session on this machine for data of this size; None where the size is not known."""
-    small = input_bytes is not None and input_bytes < SMALL_BYTES
-    tiny = TINY if input_bytes is not None and input_bytes < TINY_BYTES else {}
-    return {**LOCAL, **tiny, "spark.driver.defaultJavaOptions": build_java_options(settings, small=small)}
+    size = float("inf") if input_bytes is None else input_bytes
+    small = size < SMALL_BYTES
+    planned = {**(SMALL if small else {}), **(TINY if size < TINY_BYTES else {})}
+    java = build_java_options(settings, small=small)
+    return {**LOCAL, **_choose_daemon(), **planned, "spark.driver.defaultJavaOptions": java}
+
+
+def _choose_daemon() -> dict[str, str]:
+    """Let workers be forked by our own daemon, if they run on the interpreter of this process."""
+    if os.environ.get("PYSPARK_PYTHON", sys.executable) != sys.executable:
+        return {}
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return {"spark.python.daemon.module": "jobs.support.daemon", "spark.executorEnv.PYTHONPATH": path}
 
 
 def build_java_options(settings: Mapping[str, str], *, small: bool = False) -> str:
@@ -171,7 +184,7 @@ def build_java_options(settings: Mapping[str, str], *, small: bool = False) -> s
     options = [settings.get("spark.driver.extraJavaOptions", ""), *[os.environ.get(v, "") for v in JAVA_VARIABLES]]
     has_collector = re.search(r"-XX:\+Use\w+GC\b", " ".join(options))
     collector = () if has_collector else (SMALL_COLLECTOR if small else COLLECTOR,)
-    return " ".join((*JAVA, *((SMALL_JAVA,) if small else ()), *collector, *build_archive_options()))
+    return " ".join((*JAVA, *(SMALL_JAVA if small else ()), *collector, *build_archive_options()))
 
 
 def _zip_packages(folder: Path) -> str:
