@@ -68,7 +68,8 @@ class Attempt:
             table.write.parquet(self.storage.path(place))
             written = open_reader(spark).parquet(self.storage.path(place))
             files, size = self.storage.measure(place, suffix=".parquet")
-            fields = {"rows": written.count(), "files": files, "bytes": size}
+            # Rows by the footers of the files: a Spark job per table would take longer than writing a small one.
+            fields = {"rows": self.storage.dataset(place).count_rows(), "files": files, "bytes": size}
             self.tables[name] = self.tables[name].model_copy(update=fields)
         except Exception as error:
             raise_cause(error)
