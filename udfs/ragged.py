@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Number = TypeVar("Number", bound=np.generic)
 
 CELLS = 1 << 16  # of a rectangle of lists, so that it fits the CPU cache
 
@@ -28,6 +30,13 @@ class Ragged:
     @classmethod
     def of_lengths(cls, lengths: npt.ArrayLike) -> Ragged:
         return cls(np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))))
+
+    @classmethod
+    def of_sorted(cls, *keys: npt.NDArray[np.generic]) -> Ragged:
+        """The runs of rows with equal keys; rows with equal keys must be adjacent."""
+        differs = np.ones(len(keys[0]), dtype=np.bool_)
+        differs[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+        return cls(np.append(np.flatnonzero(differs), len(differs)))
 
     @cached_property
     def lengths(self) -> Ints:
@@ -57,6 +66,11 @@ class Ragged:
         """Per list, the sum of its values, added in order."""
         weights = np.asarray(values, dtype=np.float64)
         return np.bincount(self.owner, weights=weights, minlength=self.size).astype(np.float64, copy=False)
+
+    def reduce(self, ufunc: np.ufunc, values: npt.NDArray[Number]) -> npt.NDArray[Number]:
+        """Per list, none of which may be empty, `ufunc` reduced over its values."""
+        reduced: npt.NDArray[Number] = ufunc.reduceat(values, self.offsets[:-1]) if self.size else values[:0]
+        return reduced
 
     def counts(self, mask: Bools) -> Ints:
         """Per list, the number of its rows in the mask."""

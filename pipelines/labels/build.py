@@ -8,11 +8,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.labels.attribute import attribute_events, count_attributions
-from pipelines.labels.denoise.funnel import count_funnel, count_kept, count_read, require_kept_rows, select_quarantine
+from pipelines.labels.denoise.funnel import count_funnel, require_kept_rows, select_quarantine
 from pipelines.labels.denoise.nameless import SharedUser, choose_share, find_shared_user, mark_nameless
-from pipelines.labels.denoise.pages import apply_page_rules, combine_events, select_last_pages
+from pipelines.labels.denoise.pages import LAST_PAGE, apply_page_rules, combine_events, select_last_pages
 from pipelines.labels.denoise.pairs import select_cells, tally_rows
-from pipelines.labels.denoise.users import find_suspect_users, mark_users
+from pipelines.labels.denoise.users import find_suspect_users, mark_users, select_visits
 from pipelines.labels.grade import count_examinations, grade_pairs
 from pipelines.labels.judgments import measure_agreement, merge_judgments
 from pipelines.labels.log_shape import measure_log_shape
@@ -39,8 +39,6 @@ class LabelTables:
     denoise_funnel: DataFrame
     quarantine: DataFrame
     diagnostics: DataFrame  # check, value, warning, sentence
-    read: DataFrame  # kind, read
-    kept: DataFrame  # kind, kept, dropped
     attributions: DataFrame  # kind, attribution, events
     agreement: DataFrame | None  # one row, see measure_agreement; with judgments only
     logged_rankings: DataFrame  # the lists that the logged systems served last
@@ -67,20 +65,24 @@ def build_labels(
     learned from: the evidence for posteriors is from the other days, where there are any; labels are from all.
     """
     share = choose_share(impressions_read)
-    shared_user = find_shared_user(add_optional_columns(impressions, IMPRESSIONS), share=share)
-    shown = mark_nameless(add_optional_columns(impressions, IMPRESSIONS), shared_user)
+    complete = add_optional_columns(impressions, IMPRESSIONS)
+    visits = checkpoint(select_visits(complete))
+    shared_user = find_shared_user(visits, share=share)
+    shown = mark_nameless(complete, shared_user)
     events = mark_nameless(add_optional_columns(interactions, INTERACTIONS), shared_user)
-    attributed = attribute_events(events, window_days=settings.attribution.window_days)
-    outcomes = _denoise(shown, attributed, settings)
-    estimator = ESTIMATORS.require(settings.propensity.estimator)
+    attributed = checkpoint(attribute_events(events, window_days=settings.attribution.window_days))
+    suspects = find_suspect_users(mark_nameless(visits, shared_user), settings.denoise)
+    rows = combine_events(shown, attributed, contexts=settings.contexts)
+    marked = mark_users(rows, suspects, settings.denoise)
+    history = ESTIMATORS.require(settings.propensity.estimator).history
     tallied = checkpoint(
         tally_rows(
-            outcomes,
+            apply_page_rules(marked, settings.denoise, history=history, impressions=impressions_read),
             settings.denoise,
-            history=estimator.history,
             shuffled_systems=settings.propensity.shuffled_systems,
             inspected_share=share,
             learned_days=learned_days,
+            impressions=impressions_read,
         )
     )
     require_kept_rows(tallied, settings.denoise)
@@ -93,11 +95,11 @@ def build_labels(
         denoise_funnel=count_funnel(tallied),
         quarantine=select_quarantine(tallied),
         diagnostics=select_diagnostics(records),
-        read=count_read(shown, events),
-        kept=count_kept(tallied),
         attributions=count_attributions(attributed),
         agreement=None if judgments is None else measure_agreement(labels, judgments, settings.human),
-        logged_rankings=select_last_pages(outcomes),
+        logged_rankings=select_last_pages(
+            apply_page_rules(marked, settings.denoise, impressions=impressions_read, also=LAST_PAGE)
+        ),
         log_shape=measure_log_shape(tallied),
         shared_user=shared_user,
         evidence=_gather_evidence(tallied, records, settings, learned=bool(learned_days)),
@@ -136,10 +138,3 @@ def _measure_learned_share(tallied: DataFrame) -> float:
     learned = F.sum(F.when(F.col("learned"), F.col("impressions")).otherwise(0))
     row = tallied.where("bits = 0").agg((learned / F.sum("impressions")).alias("share")).first()
     return 0.0 if row is None or row["share"] is None else float(row["share"])
-
-
-def _denoise(shown: DataFrame, attributed: DataFrame, settings: LabelSettings) -> DataFrame:
-    """Apply the rules on users, results, events and pages; those on pairs follow in `tally_rows`."""
-    rows = combine_events(shown, attributed, contexts=settings.contexts)
-    marked = mark_users(rows, find_suspect_users(shown, settings.denoise), settings.denoise)
-    return apply_page_rules(marked, settings.denoise)

@@ -11,9 +11,11 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipelines.labels.denoise.nameless import SharedUser
-from pipelines.labels.denoise.pages import PageMark
+from pipelines.labels.denoise.page_arrays import PageMark
+from pipelines.labels.denoise.pairs import COUNTS
 from pipelines.labels.propensity.diagnostics import CurveDiagnostic
 
+KEPT, DROPPED, STEP = "kept", "dropped", "step"
 CLICKED_SHARE, CLICKED_PAGES = 0.98, 100  # share of pages with a click, and fewest pages, to report a missing rest
 _NOTABLE = 0.01  # share of pages from which a deviation is a warning
 _DEEPEST = 50
@@ -49,41 +51,45 @@ class LogShape:
 
 
 def measure_log_shape(tallied: DataFrame) -> DataFrame:
-    """The figures of `LogShape` that the tally has, as a small table."""
-    kept = tallied.where(F.col("bits") == 0)
-    marks = (
-        kept.groupBy(F.col("page_mark").alias("key"))
-        .agg(
-            F.sum("impressions").alias("shown"),
-            F.sum(F.when(F.col("system").isNull(), F.col("impressions")).otherwise(0)).alias("other"),
-            F.min("system").alias("first_system"),
-            F.max("system").alias("last_system"),
-        )
-        .withColumn("figure", F.lit("mark"))
+    """The rows that are kept and dropped, and the figures of `LogShape` that the tally has, as a small table."""
+    is_kept = F.col("bits") == 0
+    totals = tallied.groupBy(
+        F.when(is_kept, F.lit(KEPT)).otherwise(F.lit(DROPPED)).alias("figure"), F.col("page_mark").alias("key")
+    ).agg(
+        *[F.sum(name).alias(name) for name in COUNTS],
+        F.sum(F.when(F.col("system").isNull(), F.col("impressions")).otherwise(0)).alias("other"),
+        F.min("system").alias("first_system"),
+        F.max("system").alias("last_system"),
     )
     below = Window.partitionBy("query_id").orderBy("position")
     steps = (
-        kept.where(F.col("position") <= _DEEPEST)
+        tallied.where(is_kept & (F.col("position") <= _DEEPEST))
         .groupBy("query_id", "position")
         .agg(F.sum("impressions").alias("shown"))
         .withColumns({"next": F.lead("position").over(below), "shown_next": F.lead("shown").over(below)})
         .where(F.col("next") == F.col("position") + 1)
         .groupBy(F.col("position").alias("key"))
-        .agg(F.sum("shown").alias("shown"), F.sum("shown_next").alias("other"))
-        .withColumn("figure", F.lit("step"))
+        .agg(F.sum("shown").alias("impressions"), F.sum("shown_next").alias("other"))
+        .withColumn("figure", F.lit(STEP))
     )
-    return marks.unionByName(steps, allowMissingColumns=True)
+    return totals.unionByName(steps, allowMissingColumns=True)
+
+
+def sum_rows(rows: Iterable[Any], figure: str) -> dict[str, int]:
+    """Rows by kind, of those that are `KEPT` or `DROPPED`, from the collected rows of `measure_log_shape`."""
+    chosen = [row for row in rows if row["figure"] == figure]
+    return {name: sum(row[name] for row in chosen) for name in COUNTS}
 
 
 def read_log_shape(rows: Iterable[Any], *, shared_user: SharedUser | None, no_user_events: int) -> LogShape:
     """The collected rows of `measure_log_shape`, with what is known beside them."""
     rows = list(rows)
-    marks = [row for row in rows if row["figure"] == "mark"]
-    steps = (PositionStep(row["key"], row["shown"], row["other"]) for row in rows if row["figure"] == "step")
+    marks = [row for row in rows if row["figure"] == KEPT]
+    steps = (PositionStep(row["key"], row["impressions"], row["other"]) for row in rows if row["figure"] == STEP)
     names = {row[end] for row in marks for end in ("first_system", "last_system") if row[end] is not None}
     return LogShape(
-        pages={row["key"]: row["shown"] for row in marks if row["key"]},
-        impressions=sum(row["shown"] for row in marks),
+        pages={row["key"]: row["impressions"] for row in marks if row["key"]},
+        impressions=sum(row["impressions"] for row in marks),
         without_system=sum(row["other"] for row in marks),
         systems=tuple(sorted({min(names), max(names)})) if names else (),
         steps=sorted(steps, key=lambda step: step.position),

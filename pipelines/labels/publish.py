@@ -15,7 +15,7 @@ from pipelines.labels.build import LabelTables, build_labels
 from pipelines.labels.denoise.funnel import check_row_counts
 from pipelines.labels.grade import grade_by_cuts
 from pipelines.labels.judgments import select_label_judgments
-from pipelines.labels.log_shape import diagnose_log, read_log_shape
+from pipelines.labels.log_shape import DROPPED, KEPT, diagnose_log, read_log_shape, sum_rows
 from pipelines.labels.pool import LogEvidence
 from pipelines.labels.settings import LabelSettings
 from pipelines.warehouse.attempt import Attempt
@@ -57,7 +57,7 @@ def publish_labels(
         judgments=select_scorable(labels, settings),
         rankings=built.logged_rankings,
         quarantine=built.quarantine,
-        facts=_collect_facts(built),
+        facts=_collect_facts(built, inputs.counts["impressions"].kept),
         evidence=built.evidence,
     )
 
@@ -88,16 +88,17 @@ def grade_by_goal(labels: DataFrame, goal: str, settings: LabelSettings) -> Data
     return graded.select("query_id", "doc_id", grade_by_cuts(lift, settings.grade.cuts).cast("double").alias("grade"))
 
 
-def _collect_facts(built: LabelTables) -> dict[str, Any]:
+def _collect_facts(built: LabelTables, impressions_read: int) -> dict[str, Any]:
     """Small tables for the manifest; raises unless every row is kept or dropped."""
-    read = {row.kind: row.read for row in built.read.collect()}
-    counts = built.kept.collect()
-    kept = {row.kind: row.kept for row in counts}
-    dropped = {row.kind: row.dropped for row in counts}
-    check_row_counts(read, kept, dropped)
     attributions = built.attributions.collect()
+    read = {"impressions": impressions_read}
+    for row in attributions:
+        read[f"{row.kind}s"] = read.get(f"{row.kind}s", 0) + row.events
+    figures = built.log_shape.collect()
+    kept, dropped = sum_rows(figures, KEPT), sum_rows(figures, DROPPED)
+    check_row_counts(read, kept, dropped)
     shape = read_log_shape(
-        built.log_shape.collect(),
+        figures,
         shared_user=built.shared_user,
         no_user_events=sum(row.events for row in attributions if row.attribution == "no_user"),
     )

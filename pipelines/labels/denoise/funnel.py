@@ -31,29 +31,6 @@ def count_funnel(tallied: DataFrame) -> DataFrame:
     )
 
 
-def count_kept(tallied: DataFrame) -> DataFrame:
-    """Kept and dropped rows by kind."""
-    kept = F.col("bits") == 0
-    kinds = F.array(*[F.struct(F.lit(name).alias("kind"), F.col(name).alias("rows")) for name in COUNTS])
-    return (
-        tallied.select("bits", F.explode(kinds).alias("of"))
-        .groupBy("of.kind")
-        .agg(
-            F.sum(F.when(kept, F.col("of.rows")).otherwise(0)).alias("kept"),
-            F.sum(F.when(~kept, F.col("of.rows")).otherwise(0)).alias("dropped"),
-        )
-        .select("kind", "kept", "dropped")
-    )
-
-
-def count_read(impressions: DataFrame, interactions: DataFrame) -> DataFrame:
-    """Rows by kind, total on the inputs themselves."""
-    shown = impressions.agg(F.count(F.lit(1)).alias("read")).select(F.lit("impressions").alias("kind"), "read")
-    plural = F.concat(F.col("kind"), F.lit("s"))
-    done = interactions.groupBy(plural.alias("kind")).agg(F.count(F.lit(1)).alias("read"))
-    return shown.unionByName(done)
-
-
 def check_row_counts(read: dict[str, int], kept: dict[str, int], dropped: dict[str, int]) -> None:
     """Raise unless kept + dropped = read for impressions and each kind of event."""
     for kind, rows in read.items():

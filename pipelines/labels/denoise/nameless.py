@@ -36,10 +36,13 @@ def hash_below(share: float, *columns: str) -> Column:
     return F.pmod(F.xxhash64(F.lit("inspect"), *columns), F.lit(_HASHES)) < round(share * _HASHES)
 
 
-def find_shared_user(impressions: DataFrame, *, share: float = 1.0) -> SharedUser | None:
-    """Find the id that has half of the pages or more, of at least 50 pages. Runs a small Spark job."""
+def find_shared_user(visits: DataFrame, *, share: float = 1.0) -> SharedUser | None:
+    """Find the id that has half of the pages or more, of at least 50 pages. Runs a small Spark job.
+
+    `visits` are those of `select_visits` in `denoise.users`.
+    """
     pages = (
-        impressions.where(hash_below(share, "serp_id"))
+        visits.where(hash_below(share, "serp_id"))
         .select("user_id", "serp_id")
         .distinct()
         .groupBy(F.when(~_is_placeholder(), F.col("user_id")).alias("user_id"))

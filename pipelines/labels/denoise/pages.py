@@ -1,31 +1,43 @@
-"""Apply the rules on events and pages to impressions and interactions together, in one shuffle and one sort."""
+"""Apply the rules on events and pages to impressions and interactions together, in one shuffle."""
 
-from collections.abc import Sequence
-from enum import IntFlag
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from pyspark.sql import Column, DataFrame, Window
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.labels.attribute import UNPLACED
-from pipelines.labels.denoise.apply import combine_rules
-from pipelines.labels.denoise.registry import UNATTRIBUTED, rule_bit
+from pipelines.labels.denoise.nameless import person_id
+from pipelines.labels.denoise.page_arrays import (
+    CART,
+    CLICK,
+    IMPRESSION,
+    KINDS,
+    PURCHASE,
+    SORTED_BY,
+    PageRows,
+    apply_rules,
+    sort_rows,
+)
+from pipelines.labels.denoise.registry import rule_bit
 from pipelines.labels.denoise.settings import DenoiseSettings
+from pipelines.labels.denoise.users import to_day
+from pipelines.labels.history import History
+from udfs.spark.worker import run_in_worker
 
-# Rows are sorted by a hash first: comparing ids with a common prefix is slow.
-PAGE = ("page", "serp_id")
-RESULT = (*PAGE, "doc_id")
-NUMBERED = ("previous_event_id", "seconds_since_previous", "nth")
-KINDS = {"clicks": "click", "carts": "cart", "purchases": "purchase"}
-_COMPARED = 64  # positions of a page that are compared with each other, the bits of a long
-
-
-class PageMark(IntFlag):
-    """What one impression of each page says about the page, so that pages can be counted without a shuffle."""
-
-    PAGE = 1  # set on one kept impression of each page; 0 on all others
-    CLICKED = 2  # a result was clicked, whether or not the click counts
-    STACKED = 4  # several documents have the same position
-    NAMELESS = 8  # the user is unknown
+# What the rules read: ids only as hashes, which are compared faster than text.
+_READ = {
+    "page": "bigint", "result": "bigint", "tie": "bigint", "event": "bigint", "ts": "bigint", "kind": "tinyint",
+    "position": "int", "bits": "int", "nameless": "boolean", "unplaced": "boolean", "dwell": "double",
+}  # fmt: skip
+_PASSED = ("query_id", "doc_id", "context", "system", "day", "page", "person", "position", "kind", "row")
+_ADDED = dict.fromkeys(("bits", "page_mark", "history", "impressions", *KINDS), "int")
+_ROWS_OF_TASK = 500_000  # of a worker at once: about 200 MB
+_TASKS = 16  # below this, Spark chooses
 
 
 def combine_events(impressions: DataFrame, attributed: DataFrame, *, contexts: Sequence[str]) -> DataFrame:
@@ -33,146 +45,111 @@ def combine_events(impressions: DataFrame, attributed: DataFrame, *, contexts: S
     parts = [F.concat(F.lit(f"{name}="), F.coalesce(F.col(name).cast("string"), F.lit("?"))) for name in contexts]
     context = F.concat_ws(", ", *parts) if parts else F.lit("all")
     shown = impressions.select(
-        "serp_id",
-        "doc_id",
-        F.lit("impression").alias("kind"),
-        "ts",
-        "user_id",
+        *_name_row(),
+        F.lit(IMPRESSION).cast("tinyint").alias("kind"),
         "query_id",
         "position",
         context.alias("context"),
         "system",
         F.coalesce("sponsored", F.lit(False)).alias("sponsored"),
-        "nameless",
         F.when(F.col("nameless"), F.col("user_agent")).alias("user_agent"),
+        F.xxhash64("query_id", "user_id", "system", context).alias("tie"),
     )
-    done = _number_events(attributed).select(
-        "serp_id", "doc_id", "kind", "ts", "user_id", "nameless", "event_id", "dwell_seconds", "value", "attribution",
-        *NUMBERED,
-    )  # fmt: skip
+    event = F.to_json(F.struct("event_id", "kind", "doc_id", "user_id", "ts", "serp_id", "dwell_seconds", "value"))
+    done = attributed.select(
+        *_name_row(),
+        _code_kind().alias("kind"),
+        F.xxhash64("event_id").alias("event"),
+        F.col("attribution").isin(*UNPLACED).alias("unplaced"),
+        F.col("dwell_seconds").alias("dwell"),
+        event.alias("row"),  # for the quarantine
+    )
     return shown.unionByName(done, allowMissingColumns=True)
 
 
-def _number_events(attributed: DataFrame) -> DataFrame:
-    """Add the previous event of the same kind on the same result, and the number of the event.
-
-    Before the union with impressions, which are ten times as many and need none of this.
-    """
-    act = Window.partitionBy("serp_id", "doc_id", "kind").orderBy("ts", "event_id")
-    since = (F.unix_micros("ts") - F.lag(F.unix_micros("ts")).over(act)) / 1e6
-    features = (F.lag("event_id").over(act), since, F.row_number().over(act))
-    return attributed.withColumns(dict(zip(NUMBERED, features, strict=True)))
-
-
-def apply_page_rules(rows: DataFrame, settings: DenoiseSettings) -> DataFrame:
-    """Complete the bits of every row, and add to each impression the clicks, carts and purchases that count.
-
-    A rule on a single event does not drop its impression; a rule on a user, a result or a page drops both. A rule on an
-    impression drops only that: of a document that a page shows twice, all events belong to the highest place.
-    """
-    # The impressions of a result come first, the highest place before the others.
-    order = (F.col("position").asc_nulls_last(), "ts", "query_id", "user_id", "system", "context")
-    in_order, page = Window.partitionBy(*RESULT).orderBy(*order), Window.partitionBy(*PAGE)
-    result = in_order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    is_event = F.col("kind") != "impression"
-    own = F.when(is_event, combine_rules("event", settings).bitwiseOR(_unattributed())).otherwise(
-        combine_rules("impression", settings)
-    )
-    inherited = F.coalesce("shown_bits", F.lit(0)).bitwiseOR(combine_rules("page", settings))
-    bits = F.col("bits").bitwiseOR(own).bitwiseOR(inherited)
-    counts = {name: F.sum(_flag((F.col("kind") == kind) & (F.col("bits") == 0))) for name, kind in KINDS.items()}
-    rows = (
-        # All windows below are of pages or parts of them: partitioned by page once, they share one shuffle and sort.
-        rows.repartition("serp_id")
-        .withColumn("page", F.xxhash64("serp_id"))
-        .withColumns(
-            {"nth_place": F.row_number().over(in_order)}
-            | {name: feature.over(result) for name, feature in _result_features().items()}
-        )
-        .withColumns({name: feature.over(page) for name, feature in _page_features().items()})
-        .withColumn("seconds_after_page", (F.unix_micros("ts") - F.unix_micros("page_at")) / 1e6)
-        .withColumn("bits", bits)
-        .withColumns({name: count.over(result) for name, count in counts.items()})
-        .withColumns({name: feature.over(page) for name, feature in _mark_features().items()})
-    )
-    return _select_outcomes(rows, is_event)
-
-
-def _flag(condition: Column) -> Column:
-    return F.when(condition, 1).otherwise(0)
-
-
-def _result_features() -> dict[str, Column]:
-    """Features of one result on one page."""
-    impression = F.col("kind") == "impression"
-    click, conversion = F.col("kind") == "click", F.col("kind").isin("cart", "purchase")
-    return {
-        "shown": F.max(impression),
-        "page_at": F.max(F.when(impression, F.col("ts"))),
-        "shown_bits": F.first(F.when(impression, F.col("bits"))),
-        "was_clicked": F.max(click),
-        "longest_dwell": F.max(F.when(click, F.col("dwell_seconds"))),
-        "last_conversion_at": F.max(F.when(conversion, F.col("ts"))),
-    }
-
-
-def _is_place() -> Column:
-    """Whether the row is the highest place of a result on its page."""
-    return (F.col("kind") == "impression") & (F.col("nth_place") == 1)
-
-
-def _page_features() -> dict[str, Column]:
-    return {"results": F.sum(_flag(_is_place())), "results_clicked": F.sum(_flag(_is_place() & F.col("was_clicked")))}
-
-
-def _mark_features() -> dict[str, Column]:
-    """Features of the impressions of a page that are kept: one document that stands for the page, and its positions."""
-    kept = _is_place() & (F.col("bits") == 0)
-    compared = kept & (F.col("position") <= _COMPARED)
-    return {
-        "page_doc": F.min(F.when(kept, F.col("doc_id"))),
-        "places": F.sum(_flag(compared)),
-        "positions": F.bit_or(F.when(compared, F.expr("shiftleft(1L, position - 1)"))),
-    }
-
-
-def _page_mark() -> Column:
-    flags = {
-        PageMark.CLICKED: F.col("results_clicked") > 0,
-        PageMark.STACKED: F.col("places") > F.bit_count("positions"),
-        PageMark.NAMELESS: F.col("nameless"),
-    }
-    mark = F.lit(int(PageMark.PAGE))
-    for flag, condition in flags.items():
-        mark = mark + F.when(condition, int(flag)).otherwise(0)
-    stands_for_page = _is_place() & (F.col("bits") == 0) & (F.col("doc_id") == F.col("page_doc"))
-    return F.when(stands_for_page, mark).otherwise(0)
-
-
-def _unattributed() -> Column:
-    return F.when(F.col("attribution").isin(*UNPLACED), rule_bit(UNATTRIBUTED)).otherwise(0)
-
-
-def _select_outcomes(rows: DataFrame, is_event: Column) -> DataFrame:
-    """Kept impressions with the counts of their kept events, and every dropped row."""
-    counts = _is_place() & (F.col("bits") == 0)
-    own = {
-        name: F.when(is_event, _flag(F.col("kind") == kind)).when(counts, F.col(name)).otherwise(0)
-        for name, kind in KINDS.items()
-    }
-    event = F.to_json(F.struct("event_id", "kind", "doc_id", "user_id", "ts", "serp_id", "dwell_seconds", "value"))
-    quarantined = F.col("bits").bitwiseAND(rule_bit("no_impression")) != 0
+def _name_row() -> tuple[Column | str, ...]:
+    """The columns of every row."""
     return (
-        rows.where(~is_event | (F.col("bits") != 0))
-        .withColumn("row", F.when(quarantined, event))
-        .withColumn("impressions", _flag(~is_event))
-        .withColumn("page_mark", _page_mark())
-        .withColumns(own)
-        .select(
-            "serp_id", "query_id", "doc_id", "user_id", "nameless", "context", "system", "position", "ts", "kind",
-            "bits", "row", "page_mark", "impressions", *KINDS,
-        )
-    )  # fmt: skip
+        "serp_id",
+        "doc_id",
+        "user_id",
+        "nameless",
+        F.col("ts").alias("at"),
+        F.unix_micros("ts").alias("ts"),
+        F.xxhash64("serp_id").alias("page"),
+        F.xxhash64("serp_id", "doc_id").alias("result"),
+        F.xxhash64(person_id()).alias("person"),
+        to_day("ts").alias("day"),
+    )
+
+
+def _code_kind() -> Column:
+    kind = F.col("kind")
+    return F.when(kind == "click", CLICK).when(kind == "cart", CART).otherwise(PURCHASE).cast("tinyint")
+
+
+def apply_page_rules(
+    rows: DataFrame,
+    settings: DenoiseSettings,
+    *,
+    history: History | None = None,
+    impressions: int | None = None,
+    also: Sequence[str] = (),
+) -> DataFrame:
+    """Kept impressions with the clicks, carts and purchases that count, and every dropped row with its rules in `bits`.
+
+    `history` is the state that a session model conditions on, else 0 (see `pipelines.labels.history`); `page_mark`
+    counts pages (see `PageMark`). `impressions` is the size of the log, if known. Columns in `also` are passed on.
+    """
+    passed = tuple(dict.fromkeys((*also, *_PASSED)))
+    read = [F.col(name).cast(kind).alias(name) for name, kind in _READ.items()]
+    table = distribute(rows.select(*[name for name in passed if name not in _READ], *read), "page", impressions)
+    types = dict(table.dtypes)
+    schema = ", ".join(f"{name} {kind}" for name, kind in ({name: types[name] for name in passed} | _ADDED).items())
+
+    def apply(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        filled = [batch for batch in batches if batch.num_rows]
+        if filled:
+            yield from _apply_to_table(pa.Table.from_batches(filled), settings, history, passed).to_batches()
+
+    return table.mapInArrow(run_in_worker(apply), schema)
+
+
+def distribute(rows: DataFrame, key: str, size: int | None) -> DataFrame:
+    """Partition rows by a key for a worker that takes a partition at once: into enough of them for `size` rows."""
+    partitions = -(-(size or 0) // _ROWS_OF_TASK)
+    return rows.repartition(partitions, key) if partitions > _TASKS else rows.repartition(key)
+
+
+def _apply_to_table(
+    table: pa.Table, settings: DenoiseSettings, history: History | None, passed: Sequence[str]
+) -> pa.Table:
+    columns = {name: _read_column(table[name], kind) for name, kind in _READ.items()}
+    order = sort_rows(*(columns[name] for name in SORTED_BY))
+    rows = PageRows(**{name: column[order] for name, column in columns.items() if name != "tie"})
+    outcomes = apply_rules(rows, settings, history)
+    selected = np.flatnonzero(~rows.is_event | (outcomes.bits != 0))
+    out = {name: table[name] for name in passed}
+    added = {name: getattr(outcomes, name)[selected] for name in _ADDED if name != "impressions"}
+    quarantined = np.zeros(len(order), dtype=np.bool_)
+    quarantined[order] = (outcomes.bits & rule_bit("no_impression")) != 0
+    out["row"] = pc.if_else(pa.array(quarantined), table["row"], pa.scalar(None, table["row"].type))
+    added["impressions"] = ~rows.is_event[selected]
+    taken = pa.table(out).take(pa.array(order[selected]))
+    numbers = {name: pa.array(added[name].astype(np.int32)) for name in _ADDED}
+    return pa.table({name: taken[name] for name in passed} | numbers)
+
+
+def _read_column(column: pa.ChunkedArray, kind: str) -> npt.NDArray[Any]:
+    """A column as an array: nulls of numbers become 0, of reals NaN."""
+    if kind == "double":
+        return np.asarray(column.to_numpy(), dtype=np.float64)
+    if column.null_count:
+        column = column.fill_null(False if kind == "boolean" else 0)
+    return np.asarray(column.to_numpy(), dtype=np.bool_ if kind == "boolean" else np.int64)
+
+
+LAST_PAGE = ("serp_id", "at")  # what `select_last_pages` needs beside the rules
 
 
 def select_last_pages(outcomes: DataFrame) -> DataFrame:
@@ -182,7 +159,7 @@ def select_last_pages(outcomes: DataFrame) -> DataFrame:
     newest = F.max_by("results", F.struct("at", "serp_id")).alias("results")
     return (
         shown.groupBy("system", "query_id", "serp_id")
-        .agg(F.max("ts").alias("at"), results)
+        .agg(F.max("at").alias("at"), results)
         .groupBy("system", "query_id")
         .agg(newest)
         .select("system", "query_id", F.explode("results").alias("result"))

@@ -1,9 +1,14 @@
-"""A denoise rule is one function from its settings to a condition on the features of its level."""
+"""A denoise rule is one function from its settings and the features of its level to a condition.
 
-from collections.abc import Callable
+The features of users, days of users and single results are columns of Spark; those of impressions, events, pages and
+pairs are NumPy arrays with one value per row, NaN where there is none.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy.typing as npt
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -11,7 +16,9 @@ from pipelines.labels.denoise.settings import DenoiseSettings
 from schemas.registry import Registry
 
 Level = Literal["user", "user_day", "result", "impression", "event", "page", "pair"]
-Condition = Callable[[Any], Column]
+Columns = Mapping[str, Column]
+Arrays = Mapping[str, npt.NDArray[Any]]
+Condition = Callable[[Any, Any], Any]  # from the settings and the features, columns or arrays by its level
 
 # Not a rule that can be switched off, but events without a page must be counted like all others.
 UNATTRIBUTED = "unattributed"

@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from pipelines.labels.denoise.apply import combine_rules
+from pipelines.labels.denoise.apply import combine_columns
 from pipelines.labels.denoise.settings import DenoiseSettings
 from udfs.spark.crawlers import match_crawlers
 
@@ -16,14 +16,21 @@ def to_day(ts: Column | str) -> Column:
     return F.floor(F.unix_micros(ts) / F.lit(1_000_000 * DAY)).cast("int")
 
 
-def find_suspect_users(impressions: DataFrame, settings: DenoiseSettings) -> DataFrame:
+def select_visits(impressions: DataFrame) -> DataFrame:
+    """One row per user, page and user agent: all that is known of users, a tenth of the log."""
+    # The user agent is a key, not an aggregate: max() of a string would make Spark sort the log.
+    return impressions.groupBy("user_id", "serp_id", "user_agent").agg(F.min("ts").alias("ts"))
+
+
+def find_suspect_users(visits: DataFrame, settings: DenoiseSettings) -> DataFrame:
     """One row per suspect that a rule drops: `suspicion` maps a day (or −1 for all days) to the bits of the rules.
 
-    A suspect is a user; nameless users are judged by their user agents alone.
+    `visits` are those of `select_visits` with `nameless`. A suspect is a user; nameless users are judged by their user
+    agents alone.
     """
     in_order = Window.partitionBy("suspect", "day").orderBy("ts", "serp_id")
     days = (
-        _visits(impressions)
+        _group_visits(visits)
         .withColumn("gap", (F.unix_micros("ts") - F.lag(F.unix_micros("ts")).over(in_order)) / 1e6)
         .groupBy("suspect", "day")
         .agg(
@@ -34,8 +41,8 @@ def find_suspect_users(impressions: DataFrame, settings: DenoiseSettings) -> Dat
         )
     )
     flags = F.array(
-        F.struct("day", combine_rules("user_day", settings).alias("bits")),
-        F.struct(F.lit(EVERY_DAY).alias("day"), combine_rules("user", settings).alias("bits")),
+        F.struct("day", combine_columns("user_day", settings).alias("bits")),
+        F.struct(F.lit(EVERY_DAY).alias("day"), combine_columns("user", settings).alias("bits")),
     )
     return (
         days.select("suspect", F.explode(flags).alias("flag"))
@@ -53,17 +60,15 @@ def _suspect_id() -> Column:
     return F.when(F.col("nameless"), F.concat_ws(":", F.lit("agent"), "user_agent")).otherwise(F.col("user_id"))
 
 
-def _visits(impressions: DataFrame) -> DataFrame:
-    """One row per user and page, partitioned by user, with whether its user agent names a crawler.
+def _group_visits(visits: DataFrame) -> DataFrame:
+    """One row per suspect and page, partitioned by suspect, with whether its user agent names a crawler.
 
     Nameless users have one row per user agent, so that the rules on the pages of a day cannot apply to them.
     """
     page = F.when(~F.col("nameless"), F.col("serp_id"))
     return (
-        # The user agent is a key, not an aggregate: max() of a string would make Spark sort the log.
-        impressions.groupBy(_suspect_id().alias("suspect"), page.alias("serp_id"), "user_agent")
-        .agg(F.min("ts").alias("ts"))
-        .withColumn("crawler", match_crawlers("user_agent"))
+        visits.withColumn("crawler", match_crawlers("user_agent"))
+        .select(_suspect_id().alias("suspect"), page.alias("serp_id"), "ts", "crawler")
         .repartition("suspect")
         .groupBy("suspect", "serp_id")
         .agg(F.min("ts").alias("ts"), F.max("crawler").alias("crawler"))
@@ -74,11 +79,11 @@ def _visits(impressions: DataFrame) -> DataFrame:
 def mark_users(rows: DataFrame, suspects: DataFrame, settings: DenoiseSettings) -> DataFrame:
     """Add `bits` to every row: the rules on users and on single results that drop it."""
     suspicion = F.col("suspicion")
-    on_day = F.coalesce(suspicion[to_day("ts")], F.lit(0))
+    on_day = F.coalesce(suspicion[F.col("day")], F.lit(0))
     always = F.coalesce(suspicion[F.lit(EVERY_DAY)], F.lit(0))
     return (
         rows.withColumn("suspect", _suspect_id())
         .join(F.broadcast(suspects), on="suspect", how="left")
-        .withColumn("bits", on_day.bitwiseOR(always).bitwiseOR(combine_rules("result", settings)))
+        .withColumn("bits", on_day.bitwiseOR(always).bitwiseOR(combine_columns("result", settings)))
         .drop("suspect", "suspicion", "user_agent")
     )

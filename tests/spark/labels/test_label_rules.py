@@ -12,8 +12,9 @@ from pipelines.labels.denoise.nameless import mark_nameless
 from pipelines.labels.denoise.pages import apply_page_rules, combine_events
 from pipelines.labels.denoise.registry import RULES, name_first_rule, rule_bit
 from pipelines.labels.denoise.settings import DenoiseSettings, InternalUser
-from pipelines.labels.denoise.users import find_suspect_users, mark_users
+from pipelines.labels.denoise.users import find_suspect_users, mark_users, select_visits
 from schemas.inputs import IMPRESSIONS, INTERACTIONS
+from tests.helpers.outcomes import name_kinds
 
 T0 = datetime(2026, 1, 5, 12)
 BROWSER = "Mozilla/5.0 (X11; Linux x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Safari/537.36"
@@ -60,7 +61,8 @@ class LogBuilder:
 def apply_rules(spark: SparkSession, log: LogBuilder, settings: DenoiseSettings) -> DataFrame:
     shown, done = log.tables(spark)
     rows = combine_events(shown, attribute_events(done, window_days=7), contexts=())
-    return apply_page_rules(mark_users(rows, find_suspect_users(shown, settings), settings), settings)
+    marked = mark_users(rows, find_suspect_users(mark_nameless(select_visits(shown)), settings), settings)
+    return name_kinds(apply_page_rules(marked, settings, also=("serp_id",)))
 
 
 def build_log() -> LogBuilder:

@@ -19,9 +19,10 @@ from pipelines.labels.denoise.nameless import mark_nameless
 from pipelines.labels.denoise.pages import apply_page_rules, combine_events
 from pipelines.labels.denoise.registry import ORDER, rule_bit
 from pipelines.labels.denoise.settings import DenoiseSettings, InternalUser
-from pipelines.labels.denoise.users import find_suspect_users, mark_users
+from pipelines.labels.denoise.users import find_suspect_users, mark_users, select_visits
 from pipelines.labels.grade import grade_pairs
 from pipelines.labels.judgments import measure_agreement, merge_judgments
+from pipelines.labels.log_shape import DROPPED, KEPT, sum_rows
 from pipelines.labels.propensity.settings import PropensitySettings
 from pipelines.labels.settings import GradeSettings, HumanSettings, LabelSettings
 from pipelines.simulation.settings import DirtSettings, SimulationSettings
@@ -30,6 +31,7 @@ from pipelines.warehouse.checkpoint import Checkpointer, build_checkpointer
 from schemas.errors import DataQualityError
 from schemas.inputs import IMPRESSIONS, INTERACTIONS
 from schemas.outputs import DENOISE_FUNNEL, GRADE_PROBABILITIES, LABELS, PROPENSITIES
+from tests.helpers.outcomes import name_kinds
 
 CONFIG = SimulationSettings(pages=6_000, queries=150, documents=12, seed=3)
 SETTINGS = LabelSettings(denoise=DenoiseSettings(internal_user=InternalUser(pattern="^staff-")))
@@ -70,11 +72,12 @@ def test_the_outputs_have_the_columns_of_their_contracts(built: LabelTables) -> 
     assert dict(built.labels.dtypes) == {column.name: column.type for column in LABELS.columns}
 
 
-def test_every_row_is_kept_or_dropped(built: LabelTables) -> None:
-    read = {row.kind: row.read for row in built.read.collect()}
-    kept = {row.kind: row for row in built.kept.collect()}
-    parts = ({kind: row[part] for kind, row in kept.items()} for part in ("kept", "dropped"))
-    check_row_counts(read, *parts)
+def test_every_row_is_kept_or_dropped(log: Simulation, built: LabelTables) -> None:
+    events = {f"{row.kind}s": row["count"] for row in log.interactions.groupBy("kind").count().collect()}
+    figures = built.log_shape.collect()
+    check_row_counts(
+        events | {"impressions": log.impressions.count()}, sum_rows(figures, KEPT), sum_rows(figures, DROPPED)
+    )
     with pytest.raises(DataQualityError, match="rows were read"):
         check_row_counts({"clicks": 2}, {"clicks": 1}, {})
 
@@ -97,7 +100,8 @@ def test_planted_rows_are_the_rows_that_are_dropped(log: Simulation, checkpoint:
     )
     rows = combine_events(shown, attribute_events(done, window_days=7), contexts=())
     rules = SETTINGS.denoise
-    outcomes = checkpoint(apply_page_rules(mark_users(rows, find_suspect_users(shown, rules), rules), rules))
+    marked = mark_users(rows, find_suspect_users(mark_nameless(select_visits(shown)), rules), rules)
+    outcomes = name_kinds(checkpoint(apply_page_rules(marked, rules, also=("serp_id",))))
     place = ["serp_id", "doc_id", "kind"]
     fates = outcomes.groupBy(*place).agg(F.bit_or("bits").alias("bits"))
     events = log.interactions.select(F.col("event_id").alias("key"), "serp_id", "kind").distinct()

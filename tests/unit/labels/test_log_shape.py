@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.labels.denoise.funnel import build_empty_log_error
 from pipelines.labels.denoise.nameless import SharedUser, choose_share
-from pipelines.labels.denoise.pages import PageMark
+from pipelines.labels.denoise.page_arrays import PageMark
 from pipelines.labels.denoise.settings import DenoiseSettings
 from pipelines.labels.log_shape import LogShape, PositionStep, diagnose_log, read_log_shape
 
@@ -81,14 +81,15 @@ def test_the_shape_is_read_from_rows_in_any_order() -> None:
         figure: str, key: int, shown: int, other: int, first: str | None = None, last: str | None = None
     ) -> dict[str, object]:
         return {
-            "figure": figure, "key": key, "shown": shown, "other": other, "first_system": first, "last_system": last
+            "figure": figure, "key": key, "impressions": shown, "other": other,
+            "first_system": first, "last_system": last,
         }  # fmt: skip
 
     rows = [
         row("step", 2, 9, 8),
-        row("mark", 0, 90, 5, "b", "c"),
+        row("kept", 0, 90, 5, "b", "c"),
         row("step", 1, 10, 9),
-        row("mark", 3, 10, 0, "a", "a"),
+        row("kept", 3, 10, 0, "a", "a"),
     ]
     assert read_log_shape(rows, shared_user=None, no_user_events=2) == LogShape(
         pages={3: 10},

@@ -1,16 +1,17 @@
 """Rules on whole pages."""
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+import numpy as np
 
-from pipelines.labels.denoise.registry import rule
+from pipelines.labels.denoise.registry import Arrays, rule
 from pipelines.labels.denoise.settings import EverythingClicked
+from udfs.ragged import Bools
 
 
 @rule("everything_clicked", "page")
-def everything_clicked(settings: EverythingClicked) -> Column:
+def everything_clicked(settings: EverythingClicked, page: Arrays) -> Bools:
     """A page of ten results or more with every result clicked: a prefetcher or a scraper, not a reader.
 
-    Features: `results`, `results_clicked`.
+    Arrays: `results`, `results_clicked`.
     """
-    return (F.col("results") >= settings.results) & (F.col("results_clicked") == F.col("results"))
+    every = np.equal(page["results_clicked"], page["results"])
+    return every & (page["results"] >= settings.results)

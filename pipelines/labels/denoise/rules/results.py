@@ -3,34 +3,35 @@
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from pipelines.labels.denoise.registry import rule
+from pipelines.labels.denoise.registry import Arrays, Columns, rule
 from pipelines.labels.denoise.settings import InternalUser, RuleSettings
+from udfs.ragged import Bools
 
 
 @rule("internal_user", "result")
-def internal_user(settings: InternalUser) -> Column:
+def internal_user(settings: InternalUser, result: Columns) -> Column:
     """Staff, sellers and test accounts, as configured: they search for work, not for themselves.
 
     Features: `user_id`.
     """
-    listed = F.col("user_id").isin(*settings.users) if settings.users else F.lit(False)
-    return listed | F.col("user_id").rlike(settings.pattern) if settings.pattern else listed
+    listed = result["user_id"].isin(*settings.users) if settings.users else F.lit(False)
+    return listed | result["user_id"].rlike(settings.pattern) if settings.pattern else listed
 
 
 @rule("sponsored", "result")
-def sponsored(settings: RuleSettings) -> Column:
+def sponsored(settings: RuleSettings, result: Columns) -> Column:
     """A paid slot: its position was bought and carries no relevance. The results around it keep their positions.
 
     Features: `sponsored`.
     """
-    return F.col("sponsored")
+    return result["sponsored"]
 
 
 @rule("repeated_result", "impression")
-def repeated_result(settings: RuleSettings) -> Column:
+def repeated_result(settings: RuleSettings, impression: Arrays) -> Bools:
     """A document again on the same page, at a lower position or at the same one.
 
     Source: carousels and blocks repeat documents, and a click does not say at which place. The highest place counts,
     with all events on the document; a paid slot above an organic result therefore drops both. Features: `nth_place`.
     """
-    return F.col("nth_place") > 1
+    return impression["nth_place"] > 1

@@ -1,0 +1,88 @@
+"""The label stage counts what the same rules count as plain SQL in DuckDB: the same cells, users and drops."""
+
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pytest
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from benchmarks import label_rules
+from pipelines.labels.attribute import attribute_events
+from pipelines.labels.build import add_optional_columns
+from pipelines.labels.denoise.nameless import mark_nameless
+from pipelines.labels.denoise.pages import apply_page_rules, combine_events
+from pipelines.labels.denoise.pairs import COUNTS, tally_rows
+from pipelines.labels.denoise.registry import ORDER
+from pipelines.labels.denoise.settings import DenoiseSettings, InternalUser
+from pipelines.labels.denoise.users import find_suspect_users, mark_users, select_visits
+from pipelines.simulation.settings import DirtSettings, SimulationSettings
+from pipelines.simulation.simulate import simulate
+from pipelines.warehouse.checkpoint import build_checkpointer
+from schemas.inputs import IMPRESSIONS, INTERACTIONS
+
+RULES = DenoiseSettings(internal_user=InternalUser(pattern="^staff-"))
+NOISE = DirtSettings(heavy=0.03, hammer=0.02)  # users with 80 searches a day, and with 30 clicks on one product
+CELL = ["query_id", "doc_id", "position"]
+
+
+@pytest.fixture(scope="module")
+def log(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A simulated log in which some pages repeat a document, and others name no user."""
+    folder = tmp_path_factory.mktemp("log")
+    log = simulate(spark, SimulationSettings(pages=3_000, queries=40, documents=12, seed=5, dirt=NOISE))
+
+    def draw(name: str, groups: int) -> Column:
+        return F.pmod(F.xxhash64(F.lit(name), "serp_id"), F.lit(groups))
+
+    first = log.impressions.where("position = 1")
+    below, again = first.where(draw("below", 20) == 0), first.where(draw("again", 50) == 0)
+    shown = log.impressions.unionByName(below.withColumn("position", F.lit(11))).unionByName(again)
+    person = F.col("user_id").startswith("person-")  # the others are planted for rules on users
+    nobody = F.when(person & (draw("nobody", 10) == 0), F.lit(" Guest")).otherwise(F.col("user_id"))
+    shown = shown.withColumns({"user_id": nobody, "draw": F.xxhash64("serp_id")})
+    done = log.interactions.withColumn("user_id", F.when(F.col("serp_id").isNull(), F.col("user_id")).otherwise(nobody))
+    shown.write.parquet(str(folder / "impressions"))
+    done.write.parquet(str(folder / "interactions"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(log: Path) -> dict[str, pd.DataFrame]:
+    with duckdb.connect() as connection:
+        for name in ("impressions", "interactions"):
+            connection.execute(f"CREATE VIEW {name} AS FROM read_parquet('{log / name}/*.parquet')")
+        label_rules.apply_rules(connection)
+        queries = {"cells": label_rules.CELLS, "users": label_rules.USERS, "drops": label_rules.DROPS}
+        return {name: connection.execute(query).df() for name, query in queries.items()}
+
+
+def sort_table(table: DataFrame, keys: list[str]) -> pd.DataFrame:
+    return table.toPandas().sort_values(keys, ignore_index=True)
+
+
+def test_cells_users_and_drops_are_those_of_plain_sql(
+    spark: SparkSession, tmp_path: Path, log: Path, expected: dict[str, pd.DataFrame]
+) -> None:
+    checkpoint = build_checkpointer(str(tmp_path))
+    shown = mark_nameless(add_optional_columns(spark.read.parquet(str(log / "impressions")), IMPRESSIONS))
+    done = mark_nameless(add_optional_columns(spark.read.parquet(str(log / "interactions")), INTERACTIONS))
+    events = attribute_events(done, window_days=7)
+    rows = mark_users(
+        combine_events(shown, events, contexts=()),
+        find_suspect_users(mark_nameless(select_visits(shown)), RULES),
+        RULES,
+    )
+    tallied = checkpoint(tally_rows(apply_page_rules(rows, RULES), RULES))
+
+    assert label_rules.RULES == ORDER
+    sums = [F.sum(name).alias(name) for name in COUNTS]
+    cells = tallied.where("bits = 0").groupBy(*CELL).agg(*sums)
+    users = tallied.where("bits = 0").groupBy(*CELL[:2]).agg(F.sum("users").alias("users"))
+    drops = tallied.where("bits <> 0").groupBy("bits").agg(*sums)
+    pd.testing.assert_frame_equal(sort_table(cells, CELL), expected["cells"], check_dtype=False)
+    pd.testing.assert_frame_equal(sort_table(users, CELL[:2]), expected["users"], check_dtype=False)
+    pd.testing.assert_frame_equal(sort_table(drops, ["bits"]), expected["drops"], check_dtype=False)
+    dropped = {rule for place, rule in enumerate(ORDER) if (expected["drops"]["bits"].to_numpy() & 1 << place).any()}
+    assert dropped == set(ORDER)  # the log has something for every rule
