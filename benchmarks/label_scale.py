@@ -86,7 +86,7 @@ def _apply_rules(folder: str) -> float:
             connection.execute(f"CREATE VIEW {name} AS SELECT *{draw} FROM read_parquet('{folder}/{name}/*.parquet')")
         label_rules.apply_rules(connection)
         for query in (label_rules.CELLS, label_rules.USERS, label_rules.DROPS):
-            connection.execute(query).fetch_arrow_table()
+            connection.execute(query).to_arrow_table()
     return time.monotonic() - start
 
 
