@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.support.session import open_session
+from jobs.support.session import SMALL_COLLECTOR, SMALL_JAVA, open_session
 from pipelines.config.spark import SparkSettings
 
 SETTINGS = {
     "spark.sql.shuffle.partitions": "3",
     "spark.driver.memory": "2g",
     # Nearly all code runs a few times only: to optimise it takes longer than to run it.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": " ".join((*SMALL_JAVA, SMALL_COLLECTOR)),
 }
 
 
