@@ -110,7 +110,9 @@ def apply_page_rules(
     def apply(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         filled = [batch for batch in batches if batch.num_rows]
         if filled:
-            yield from _apply_to_table(pa.Table.from_batches(filled), settings, history, passed).to_batches()
+            yield from _apply_to_table(
+                pa.Table.from_batches(filled).combine_chunks(), settings, history, passed
+            ).to_batches()
 
     return table.mapInArrow(run_in_worker(apply), schema)
 

@@ -67,7 +67,7 @@ def tally_rows(
     def tally(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         filled = [batch for batch in batches if batch.num_rows]
         if filled:
-            table = pa.Table.from_batches(filled)
+            table = pa.Table.from_batches(filled).combine_chunks()
             is_kept = pc.equal(table["bits"], 0)
             yield from _tally_kept(table.filter(is_kept), settings).to_batches()
             yield from _tally_dropped(table.filter(pc.invert(is_kept))).to_batches()
