@@ -98,10 +98,23 @@ def open_session(
         install_handlers()
         try:
             spark.addArtifacts(_zip_packages(folder), pyfile=True)
+            _start_workers(spark)
             yield spark
         finally:
             _stop(spark)
             remove_unfinished_attempts()  # again: tasks that still ran may have written since
+
+
+def _start_workers(spark: SparkSession) -> None:
+    """Let our daemon load its modules while the first queries are planned, if it is in use."""
+    if spark.conf.get("spark.python.daemon.module", None) is None:
+        return
+
+    def run() -> None:
+        with suppress(Exception):  # the first task of the run reports it
+            spark.range(1).mapInArrow(iter, "id bigint").collect()
+
+    threading.Thread(target=run, name="start workers", daemon=True).start()
 
 
 def _stop(spark: SparkSession) -> None:
