@@ -103,7 +103,7 @@ def diagnose_systems(shape: LogShape) -> CurveDiagnostic | None:
     named = 1 - shape.without_system / shape.impressions
     if not shape.systems:
         sentence = (
-            "the log does not name its systems: a personalised ranker cannot be detected, and the systems that served "
+            "The log does not name its systems: a personalised ranker cannot be detected, and the systems that served "
             "the log cannot be evaluated. Labels do not need the names."
         )
         return CurveDiagnostic("systems", 0.0, True, sentence)
@@ -113,7 +113,7 @@ def diagnose_systems(shape: LogShape) -> CurveDiagnostic | None:
     if len(shape.systems) > 1:
         return None
     sentence = (
-        f"one system, {shape.systems[0]}, served all pages: documents change position only when its ranking changes, "
+        f"One system, {shape.systems[0]}, served all pages: documents change position only when its ranking changes, "
         "and documents that it does not show get no label."
     )
     return CurveDiagnostic("systems", 1.0, False, sentence)
@@ -164,7 +164,7 @@ def diagnose_thinning(shape: LogShape) -> CurveDiagnostic | None:
         return None
     last = steps[-1].position + 1
     sentence = (
-        f"pages of the same query end at different positions: position {last} is shown on {left:.0%} of the pages that "
+        f"Pages of the same query end at different positions: position {last} is shown on {left:.0%} of the pages that "
         f"show position {steps[0].position}, as where results are logged only when scrolled into view. If so, "
         "measured propensities hold, but assumed ones correct for position twice: set labels.propensity.assumed_eta "
         "to 0."
@@ -179,7 +179,7 @@ def diagnose_blocks(shape: LogShape) -> CurveDiagnostic | None:
         return None
     share = stacked / max(pages, 1)
     sentence = (
-        f"on {stacked:,} of {pages:,} pages several documents have the same position, as where blocks or carousels "
+        f"On {stacked:,} of {pages:,} pages several documents have the same position, as where blocks or carousels "
         "count from 1 each: they share its propensity, which is an average over the blocks. Number the positions down "
         "the page, or make the block one of labels.contexts."
     )

@@ -30,11 +30,11 @@ def test_base_is_under_profile_is_under_set(tmp_path: Path) -> None:
     profile = write(tmp_path, "profile.yaml", "extends: base.yaml\nwarehouse: from profile\nmax_rejected: 0.2\n")
     loaded = load_config(profile, ["max_rejected=0.3", "inputs.rankings.format=csv"])
     assert loaded.config.metrics == ("recall@5",)
-    assert loaded.config.warehouse == "from profile"
+    assert loaded.config.warehouse == str(tmp_path / "from profile")
     assert loaded.config.max_rejected == 0.3
     assert loaded.config.inputs.rankings is not None
     assert loaded.config.inputs.rankings.format == "csv"
-    assert loaded.config.inputs.rankings.path == "r"
+    assert loaded.config.inputs.rankings.path == str(tmp_path / "r")
     assert loaded.origin("metrics") == str(tmp_path / "base.yaml")
     assert loaded.origin("warehouse") == str(profile)
     assert loaded.origin("max_rejected") == "--set max_rejected"
