@@ -101,8 +101,8 @@ def test_other_ways_to_count_unjudged_documents_fit_80_columns(
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert max(map(len, lines)) <= 80
     assert lines[0] == "Δ ndcg@10 against bm25, with unjudged documents …"
-    assert lines[-2].split() == "neural +0.1652* ✓ +0.1652* ✓ n=109 +0.1652* ✓ +0.1652* ✓".split()
-    assert lines[-1].split() == "pruned -0.0529* -0.0529* n=109 -0.0529* -0.0529*".split()
+    assert lines[-2].split() == ["neural", "+0.1652*", "✓", "+0.1652*", "✓", "n=109", "+0.1652*", "✓", "+0.1652*", "✓"]
+    assert lines[-1].split() == ["pruned", "-0.0529*", "-0.0529*", "n=109", "-0.0529*", "-0.0529*"]
 
 
 def test_sums_of_gains_are_shown_by_query_and_by_traffic(capsys: pytest.CaptureFixture[str]) -> None:
