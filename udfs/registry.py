@@ -93,6 +93,7 @@ class Metric:
     summary: str
     explanation: str = field(repr=False)
     reference: str
+    latex: str = field(repr=False)
     parameters: Mapping[str, Parameter]
     cutoff: Literal["optional", "required", "none"]
     defined: Defined
@@ -137,6 +138,7 @@ METRICS: Registry[Metric] = Registry("metric", "udfs.metrics")
 def metric(
     *,
     reference: str,
+    latex: str = "",
     parameters: Mapping[str, Parameter] | None = None,
     cutoff: Literal["optional", "required", "none"] = "optional",
     defined: Defined = "relevant",
@@ -151,6 +153,7 @@ def metric(
 ) -> Callable[[Kernel], Kernel]:
     """Register the decorated kernel under its own name.
 
+    `latex` is the formula of the docstring as the documentation shows it; the terminal prints the docstring.
     `defined` says which queries have a value: those with a relevant document (`relevant`), those whose ideal gain is
     above 0 (`gain`), those where the kernel does not return NaN (`kernel`), those with a label (`labelled`), or all of
     them (`always`). Where a kernel of the first two returns NaN, the query counts as one without relevant documents.
@@ -174,6 +177,7 @@ def metric(
                 summary=summary,
                 explanation=explanation,
                 reference=reference,
+                latex=latex,
                 parameters=dict(parameters or {}) | ({"judged_only": JUDGED_ONLY} if condensable else {}),
                 cutoff=cutoff,
                 defined=defined,

@@ -12,6 +12,7 @@ def _divisor(block: Block, k: int | None, *, rel: float | None, over: str) -> In
 
 
 @metric(
+    latex=r"\mathrm{precision@}k = \frac{\mathrm{hits\ in\ the\ top\ } k}{k}",
     reference="Cleverdon, The Cranfield tests on index language devices, 1967; trec_eval P and set_P",
     parameters={
         "rel": REL,
