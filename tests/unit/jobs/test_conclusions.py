@@ -88,10 +88,10 @@ def test_what_a_comparison_rests_on_is_shown_for_the_first_metric(capsys: pytest
 
 
 def test_other_ways_to_count_unjudged_documents_fit_80_columns(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     rules = ("posterior", "cut_then_condense", "zero", "condense")
-    variants = [
+    variants: list[dict[str, Any]] = [
         {"baseline": "bm25", "candidate": candidate, "metric": "ndcg_at_10", "unjudged": rule}
         | {"delta": delta, "p_value": 0.01, "gate": gate, "queries": 109 if rule == "cut_then_condense" else 200}
         for candidate, delta, gate in (("pruned", -0.0529, None), ("neural", 0.1652, "pass"))
