@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jobs.support.completion import METRIC, RUN, SYSTEM
-from jobs.support.options import Date, debug_option, output_option
+from jobs.support.options import WAREHOUSE_HELP, Date, debug_option, find_warehouse, output_option
 
 if TYPE_CHECKING:
     from pipelines.comparison.judging.select import SamplePlan
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 @click.command("judge")
-@click.option("--config", type=click.Path(), metavar="FILE", help="The configuration of the run; with --date.")
+@click.option("--config", type=click.Path(), metavar="FILE", help="The configuration that names the warehouse.")
 @click.option("--date", type=Date(), help="The date of the run.")
-@click.option("--warehouse", metavar="PLACE", help="Where the run is published, instead of --config.")
+@click.option("--warehouse", metavar="PLACE", help=WAREHOUSE_HELP)
 @click.option("--run", type=RUN, help="The run, by id or date (default: the newest).")
 @click.option("--candidate", type=SYSTEM, help="The system to decide on.")
 @click.option("--baseline", type=SYSTEM, help="The system it is compared with (default: that of the run).")
@@ -90,13 +90,7 @@ def find_judged_run(
     from pipelines.warehouse.runs import find_run
     from pipelines.warehouse.storage import Storage
 
-    if (config is None) == (warehouse is None):
-        raise click.UsageError("give either --config and --date, or --warehouse")
-    if config is not None:
-        from pipelines.config.load import load_config
-
-        warehouse = load_config(config).config.warehouse
-    storage = Storage(str(warehouse))
+    storage = Storage(find_warehouse(warehouse, config))
     manifest = find_run(storage, run or (None if date is None else date.isoformat()), having="comparisons")
     require_rankings(manifest, "judged")
     return storage, manifest

@@ -204,8 +204,13 @@ def _expand(value: Any, path: tuple[str, ...], origins: Mapping[str, str]) -> An
 
 
 def _build_error(error: ValidationError, origins: Mapping[str, str], path: str) -> ConfigurationError:
-    """Build one error from all that pydantic reports, each with its file and key."""
-    messages = [_explain(details, origins, path) for details in error.errors()]
+    """Build one error from all that pydantic reports, each with its file and key.
+
+    A list whose entries are wrong is reported as too short besides, which says nothing.
+    """
+    wrong = {details["loc"][:-1] for details in error.errors()}
+    reported = [d for d in error.errors() if d["type"] != "too_short" or d["loc"] not in wrong]
+    messages = [_explain(details, origins, path) for details in reported]
     return ConfigurationError(messages[0] if len(messages) == 1 else "\n".join(["", *(f"- {m}" for m in messages)]))
 
 

@@ -177,6 +177,6 @@ def test_a_sheet_that_cannot_be_read_is_reported(tmp_path: Path, text: str) -> N
         read_grades(path)
 
 
-@pytest.mark.parametrize("arguments", [[], ["--candidate", "new", "--to", "x.csv"], ["--warehouse", "w"]])
+@pytest.mark.parametrize("arguments", [[], ["--warehouse", "w"]])
 def test_missing_options_are_usage_errors(arguments: list[str], tmp_path: Path) -> None:
     assert CliRunner().invoke(command, arguments).exit_code == 2

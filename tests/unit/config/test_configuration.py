@@ -61,7 +61,7 @@ def test_environment_variables_are_expanded_where_they_are_written(
         ("metrics: [recall@1, ndgc@10]", "at metrics[1]"),
         ("metrics: [ndcg@10, ndcg(gain=exp2)@10]", "ndcg@10 is listed twice"),
         ("metrics: ndgc@10", "unknown metric 'ndgc@10': did you mean 'ndcg@10'?"),
-        ("metrics: []", "at metrics: it must have at least 1 entries"),
+        ("metrics: []", "at metrics: it must have 1 or more entries"),
         ("metrics: {ndcg: 10}", "at metrics: a list is needed, such as [a, b]"),
         ("max_rejected: plenty", "wrong value 'plenty'"),
         ("max_rejected: plenty", "at max_rejected: a number is needed"),
@@ -157,6 +157,12 @@ def test_the_configuration_cannot_be_changed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="frozen"):
         config.warehouse = "elsewhere"  # type: ignore[misc]
     assert isinstance(config, Config)
+
+
+def test_a_wrong_metric_is_one_message(tmp_path: Path) -> None:
+    message = error(write(tmp_path, "c.yaml", INPUTS), "metrics=ndgc@10")
+    assert message.startswith("unknown metric 'ndgc@10': did you mean 'ndcg@10'? Known: ")
+    assert message.endswith("(in --set metrics at metrics[0])") and "\n" not in message
 
 
 @pytest.mark.parametrize("profile", sorted(p.name for p in Path("conf").glob("*.yaml")))
