@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 @click.option("--baseline", type=SYSTEM, help="The system it is compared with (default: that of the run).")
 @click.option("--queries", type=click.IntRange(min=1), default=100, show_default=True, help="How many queries to draw.")
 @click.option("--metric", type=METRIC, help="The metric to decide by (default: the first of the run).")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Another seed, other queries.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the draw; another seed draws other queries.",
+)
 @click.option(
     "--to", "target", type=click.Path(path_type=Path), metavar="FILE", help="The sheet to write, .csv or .jsonl."
 )
@@ -148,7 +154,7 @@ def show_sample(sample: SamplePlan, rows: int, target: Path, manifest: Manifest,
         f"{sample.spec.name}, {sample.candidate} − {sample.baseline}: the interval is {high - low:.3f} wide now "
         f"[{low:+.4f}, {high:+.4f}], and about {sample.expected_width:.3f} with these queries judged"
     )
-    click.echo("Fill the column grade, then evaluate with the sheet as inputs.judgments")
+    click.echo("Fill in the column grade, then evaluate with the sheet as inputs.judgments")
 
 
 def show_agreement(one: Path, two: Path, *, as_json: bool) -> None:

@@ -65,10 +65,13 @@ def command(
         return
     if source:
         click.echo(source)
-    click.echo(f"{needed:,} queries show a true difference of {delta:g} in {power:.0%} of cases (spread {stddev:.4f}).")
+    click.echo(
+        f"{needed:,} queries detect a true difference of {delta:g} in {power:.0%} of cases "
+        f"(standard deviation {stddev:.4f})."
+    )
     if queries is not None:
         click.echo(
-            f"The {queries:,} queries of that run show it in {compute_power(stddev, delta, queries, alpha):.0%}."
+            f"The {queries:,} queries of that run detect it in {compute_power(stddev, delta, queries, alpha):.0%}."
         )
 
 

@@ -44,9 +44,7 @@ def command(
     from schemas.errors import ConfigurationError
 
     if pending == (run is not None):
-        raise ConfigurationError(
-            "nothing to send is named", hint="use --pending for all pending runs, or --run for one"
-        )
+        raise ConfigurationError("no run to send is named", hint="use --pending for all pending runs, or --run for one")
     tracking = TrackingSettings(experiment=experiment)
     if config is not None:
         from pipelines.config.load import load_config

@@ -69,18 +69,20 @@ class Parameter:
 
 
 JUDGED_ONLY = Parameter(False, "take the unjudged documents out before the cut at k, whatever the run's setting")
-REL = Parameter(None, "smallest grade that counts as relevant; the run's setting, or above 0")
+REL = Parameter(None, "smallest grade that counts as relevant; default: the run's setting, or above 0")
 NORM = Parameter(
     "relevant", "relevant = divide by all relevant documents; cut = by min(k, relevant)", ("relevant", "cut")
 )
-GMAX = Parameter(None, "top of the label scale, never of one query; grades above it count as it; the run's max_grade")
+GMAX = Parameter(
+    None, "top of the label scale, not of one query; higher grades count as this; default: the run's max_grade"
+)
 
 
 def require_top_grade(gmax: float | None) -> float:
     """Return `gmax`, or raise where neither the metric nor the run sets it."""
     if gmax is None or not gmax > 0:
         problem = "the top of the label scale is not known" if gmax is None else f"gmax={gmax:g} is not above 0"
-        raise ConfigurationError(problem, hint="write gmax=3 in the metric, for instance, or set max_grade for the run")
+        raise ConfigurationError(problem, hint="write gmax=3 in the metric, for instance, or set conventions.max_grade")
     return gmax
 
 

@@ -92,7 +92,7 @@ def show_means(
     if any(_OTHER in cell for row in cells for cell in row):
         print_line(
             console,
-            f"{_OTHER} over other queries than {baseline}'s, so that the two means do not compare; the differences "
+            f"{_OTHER} over different queries from {baseline}'s, so the two means are not comparable; the differences "
             "below are over the same queries",
         )
 

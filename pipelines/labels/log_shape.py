@@ -146,9 +146,9 @@ def diagnose_clicked_pages(shape: LogShape) -> CurveDiagnostic | None:
     if pages < CLICKED_PAGES or clicked < CLICKED_SHARE * pages:
         return None
     sentence = (
-        f"{clicked:,} of {pages:,} pages have a click, as where pages without one are not logged: click rates hold for "
-        "searches with a click only and are too high. Documents of one query can still be compared with each other, "
-        "queries and click rates cannot."
+        f"{clicked:,} of {pages:,} pages have a click, as happens when pages without one are not logged: click rates "
+        "hold for searches with a click only and are too high. Documents of one query can still be compared with each "
+        "other, queries and click rates cannot."
     )
     return CurveDiagnostic("clicked_pages", clicked / pages, True, sentence)
 
@@ -165,7 +165,7 @@ def diagnose_thinning(shape: LogShape) -> CurveDiagnostic | None:
     last = steps[-1].position + 1
     sentence = (
         f"Pages of the same query end at different positions: position {last} is shown on {left:.0%} of the pages that "
-        f"show position {steps[0].position}, as where results are logged only when scrolled into view. If so, "
+        f"show position {steps[0].position}, as happens when results are logged only once scrolled into view. If so, "
         "measured propensities hold, but assumed ones correct for position twice: set labels.propensity.assumed_eta "
         "to 0."
     )
@@ -179,8 +179,8 @@ def diagnose_blocks(shape: LogShape) -> CurveDiagnostic | None:
         return None
     share = stacked / max(pages, 1)
     sentence = (
-        f"On {stacked:,} of {pages:,} pages several documents have the same position, as where blocks or carousels "
-        "count from 1 each: they share its propensity, which is an average over the blocks. Number the positions down "
-        "the page, or make the block one of labels.contexts."
+        f"On {stacked:,} of {pages:,} pages several documents have the same position, as happens when blocks or "
+        "carousels count from 1 each: they share its propensity, which is an average over the blocks. Number the "
+        "positions down the page, or make the block one of labels.contexts."
     )
     return CurveDiagnostic("blocks", share, share >= _NOTABLE, sentence)

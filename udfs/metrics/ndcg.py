@@ -7,7 +7,7 @@ from udfs.graded import discount, weights_by_rank
 from udfs.ragged import Floats
 from udfs.registry import Parameter, metric
 
-GAIN = Parameter("exp2", "exp2 = 2^g − 1, which prizes the best documents; linear = g", choices=("exp2", "linear"))
+GAIN = Parameter("exp2", "exp2 = 2^g − 1, which rewards the best documents; linear = g", choices=("exp2", "linear"))
 
 
 def _list_terms(block: Block, k: int | None, *, gain: str) -> tuple[Floats, Floats]:

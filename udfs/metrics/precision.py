@@ -17,7 +17,7 @@ def _divisor(block: Block, k: int | None, *, rel: float | None, over: str) -> In
     parameters={
         "rel": REL,
         "over": Parameter(
-            "k", "k = divide by k, though the list be shorter; retrieved = by min(k, retrieved)", ("k", "retrieved")
+            "k", "k = divide by k, even if the list is shorter; retrieved = by min(k, retrieved)", ("k", "retrieved")
         ),
     },
     pool=_divisor,

@@ -89,7 +89,7 @@ def test_what_cannot_be_drawn_is_refused(tmp_path: Path, changes: dict[str, Any]
 
 
 def test_too_few_queries_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="29 judged queries decide nothing"):
+    with pytest.raises(ConfigurationError, match="29 judged queries are too few to decide anything"):
         draw(tmp_path, queries=29)
 
 

@@ -30,7 +30,7 @@ def refuse(folder: Path, **rankings: Any) -> str:
     ("column", "reason"),
     [
         ("(rank + 1", "lacks a closing ')'"),
-        ("rank) + 1", "a ')' that closes nothing"),
+        ("rank) + 1", "a ')' without its counterpart"),
         ("concat('a, b)", "a quote in"),
         ("explode(hits)", "name the array in `explode` beside `columns`, and use `item` and `pos` here"),
         ("uuid()", "uuid gives another value each time"),

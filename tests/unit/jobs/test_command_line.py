@@ -97,7 +97,7 @@ def test_commands_without_spark_print_json(tmp_path: Path, capsys: pytest.Captur
     assert call_json(capsys, "metrics", "ndcg")[0]["written"] == "ndcg(gain, judged_only)[@k]"
     assert call_json(capsys, "power", "--delta", "0.01", "--stddev", "0.25")["needed"] == 4906
     (good, *_) = call_json(capsys, "doctor", "--no-spark", *at)
-    assert good == {"check": "Python", "good": True, "found": good["found"], "mend": ""}
+    assert good == {"check": "Python", "good": True, "detail": good["detail"], "fix": ""}
 
 
 def test_the_doctor_prints_how_to_fix_what_is_missing(

@@ -60,7 +60,7 @@ def test_what_does_not_exist_is_refused(week: Storage) -> None:
 def test_the_terminal_draws_one_line_per_date_and_one_per_change(week: Storage) -> None:
     lines = draw_trend(read_trend(week, NDCG, systems=["new"]))
     assert [line.split()[0] for line in lines] == ["ndcg@10", "2026-11-01", "2026-11-02", "──", "2026-11-03"]
-    assert lines[3].strip() == "── not comparable with the dates before: convention unjudged: zero → condense"
+    assert lines[3].strip() == "── not comparable with earlier dates: convention unjudged: zero → condense"
     places = [line.index("●") for line in lines if "●" in line]
     assert places[1] > places[0] == places[2]
 
