@@ -132,7 +132,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigurationError(f"cannot read the configuration: {error.strerror}", where=str(path)) from None
     except ValueError as error:
-        raise ConfigurationError("not a valid YAML configuration", where=str(path), hint=str(error)) from None
+        raise ConfigurationError("cannot parse the YAML", where=str(path), hint=str(error)) from None
     if content is None:
         return {}
     if not isinstance(content, dict):

@@ -141,7 +141,7 @@ def test_json_lines_have_the_ids_as_they_are(tmp_path: Path) -> None:
 def test_a_graded_sheet_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "sheet.csv"
     write_sheet(path, [])
-    with pytest.raises(ConfigurationError, match="may have grades"):
+    with pytest.raises(ConfigurationError, match="may contain grades"):
         write_sheet(path, [])
     with pytest.raises(ConfigurationError, match="format"):
         write_sheet(tmp_path / "sheet.xlsx", [])

@@ -72,7 +72,7 @@ def test_environment_variables_are_expanded_where_they_are_written(
         ("statistics: {replicates: 1.5}", "at statistics.replicates: a whole number is needed"),
         ("conventions: {ties: coin}", "'doc_id_desc', 'doc_id_asc' or 'error'"),
         ("segments: [device]", "segments need inputs.queries"),
-        ("warehouse: [a", "not a YAML file"),
+        ("warehouse: [a", "cannot parse the YAML"),
         ("warehouse: a\nwarehouse: b", "duplicate key 'warehouse'"),
     ],
 )

@@ -162,7 +162,7 @@ def test_a_mean_over_other_queries_than_the_baselines_is_marked(tmp_path: Path) 
     fewer = [dict(row) for row in data.overall]
     next(row for row in fewer if (row["system"], row["metric"]) == ("new", "ndcg_at_10"))["queries"] = 150
     page = str(render_systems(replace(data, overall=fewer)))
-    assert page.count("]†</small>") == 1 and "† is over other queries than old’s" in page
+    assert page.count("]†</small>") == 1 and "† is over different queries from old’s" in page
     assert page.index("old (baseline)") < page.index("<bdi>new</bdi>")
     assert "†" not in str(render_systems(data))
 
