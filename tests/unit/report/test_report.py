@@ -118,7 +118,8 @@ def test_the_page_fetches_nothing_and_allows_only_its_own_script(tmp_path: Path)
 def test_the_report_and_the_tracked_run_have_the_verdict_in_one_sentence(tmp_path: Path) -> None:
     storage, manifest = publish(tmp_path)
     sentence = "new beats old: ndcg@10 +0.0749 (95 % CI +0.0649 to +0.0849) on 199 queries."  # 0.1 · 149 / 199
-    assert f"<b><bdi>{sentence}</bdi></b>" in render_report(storage, manifest)
+    unbroken = sentence.replace(" %", "\N{NO-BREAK SPACE}%")
+    assert f"<b><bdi>{unbroken}</bdi></b>" in render_report(storage, manifest)
     note = build_payload(storage, manifest, "assay").parent.tags["mlflow.note.content"]
     assert note.startswith(f"**{sentence}** No query got worse: try it online.")
 
