@@ -33,7 +33,7 @@ java:
 lock: $(READY)  ## resolve the packages of Assay, its documentation and Airflow into their locks again
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --upgrade --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --no-emit-find-links --extra dev pyproject.toml -o conf/constraints.txt
-	@echo mkdocs-material | $(BIN)/uv pip compile -q --universal --python-version 3.11 --upgrade --generate-hashes --no-header \
+	@printf "mkdocs-material\nziamath[latex]\n" | $(BIN)/uv pip compile -q --universal --python-version 3.11 --upgrade --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --no-emit-find-links - -o conf/docs.txt
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --upgrade --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --no-emit-find-links conf/airflow/requirements.txt -o conf/airflow/constraints.txt

@@ -63,7 +63,7 @@ def _build_config(
     foreign = [key for key in ("inputs", "labels_of", "warehouse") if key in options]
     if foreign:
         hint = "give tables as arguments, and publish with `.publish(warehouse)`"
-        raise ConfigurationError(f"{foreign[0]} is no option of assay.evaluate", hint=hint)
+        raise ConfigurationError(f"{foreign[0]} is not an option of assay.evaluate", hint=hint)
     unread = [name for name in columns if name not in tables]
     if unread:
         raise ConfigurationError(f"columns has {unread[0]!r}, which is not among the tables: {', '.join(tables)}")

@@ -31,7 +31,7 @@ COMMANDS = {
     "fsck": ("jobs.fsck", "Check manifests against the files, sizes and schemas of their tables."),
     "config": ("jobs.config", "Print the resolved configuration and the origin of each value."),
     "metrics": ("jobs.metrics", "List the metrics, or explain one."),
-    "doctor": ("jobs.doctor", "Check this machine for what Assay needs, and how to fix it."),
+    "doctor": ("jobs.doctor", "Check that this machine has what Assay needs."),
 }
 
 

@@ -20,7 +20,7 @@ def command(config: str, overrides: tuple[str, ...], output: str) -> None:
     import json
 
     from rich.markup import escape
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from jobs.support.terminal import open_console
     from pipelines.config.load import flatten, load_config
@@ -30,7 +30,7 @@ def command(config: str, overrides: tuple[str, ...], output: str) -> None:
     if output == "json":
         click.echo(json.dumps(values, indent=2, ensure_ascii=False))
         return
-    table = Table("key", "value", "from")
+    table = Table(*(Column(heading, overflow="fold") for heading in ("key", "value", "from")))
     for key, value in flatten(values):
         table.add_row(escape(key), escape(json.dumps(value, ensure_ascii=False)), escape(loaded.origin(key)))
-    open_console().print(table)
+    open_console(wide=True).print(table)

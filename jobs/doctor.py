@@ -43,7 +43,7 @@ class Diagnosis:
 
     def to_json(self) -> dict[str, object]:
         """Return the fields under their published names."""
-        return {"check": self.check, "good": self.good, "found": self.detail, "mend": self.fix}
+        return {"check": self.check, "good": self.good, "detail": self.detail, "fix": self.fix}
 
 
 @click.command("doctor")
@@ -51,7 +51,7 @@ class Diagnosis:
     "--config", "config", metavar="FILE", help="Also check its warehouse, tracking backend and Spark settings."
 )
 @click.option("--warehouse", metavar="PLACE", help="Also check that it is writable.")
-@click.option("--no-spark", is_flag=True, help="Do not start Spark, which takes some seconds.")
+@click.option("--no-spark", is_flag=True, help="Do not start Spark, which takes a few seconds.")
 @output_option
 @debug_option
 def command(config: str | None, warehouse: str | None, no_spark: bool, output: str) -> None:

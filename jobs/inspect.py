@@ -35,7 +35,7 @@ def command(files: tuple[str, ...], draft_file: str | None, output: str) -> None
     samples = [sample_file(path) for path in files]
     profiles = [profile_columns(sample.rows) for sample in samples]
     drafts = [(sample, draft) for sample in samples for draft in draft_input(sample)]
-    text = write_draft(drafts)
+    text = write_draft(drafts, Path(draft_file or "draft.yaml").parent)
     if draft_file is not None:
         _write_new(draft_file, text)
     if output == "json":

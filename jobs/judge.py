@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jobs.support.completion import METRIC, RUN, SYSTEM
-from jobs.support.options import Date, debug_option, output_option
+from jobs.support.options import WAREHOUSE_HELP, Date, debug_option, find_warehouse, output_option
 
 if TYPE_CHECKING:
     from pipelines.comparison.judging.select import SamplePlan
@@ -20,15 +20,21 @@ if TYPE_CHECKING:
 
 
 @click.command("judge")
-@click.option("--config", type=click.Path(), metavar="FILE", help="The configuration of the run; with --date.")
+@click.option("--config", type=click.Path(), metavar="FILE", help="The configuration that names the warehouse.")
 @click.option("--date", type=Date(), help="The date of the run.")
-@click.option("--warehouse", metavar="PLACE", help="Where the run is published, instead of --config.")
+@click.option("--warehouse", metavar="PLACE", help=WAREHOUSE_HELP)
 @click.option("--run", type=RUN, help="The run, by id or date (default: the newest).")
 @click.option("--candidate", type=SYSTEM, help="The system to decide on.")
 @click.option("--baseline", type=SYSTEM, help="The system it is compared with (default: that of the run).")
 @click.option("--queries", type=click.IntRange(min=1), default=100, show_default=True, help="How many queries to draw.")
 @click.option("--metric", type=METRIC, help="The metric to decide by (default: the first of the run).")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Another seed, other queries.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the draw; another seed draws other queries.",
+)
 @click.option(
     "--to", "target", type=click.Path(path_type=Path), metavar="FILE", help="The sheet to write, .csv or .jsonl."
 )
@@ -90,13 +96,7 @@ def find_judged_run(
     from pipelines.warehouse.runs import find_run
     from pipelines.warehouse.storage import Storage
 
-    if (config is None) == (warehouse is None):
-        raise click.UsageError("give either --config and --date, or --warehouse")
-    if config is not None:
-        from pipelines.config.load import load_config
-
-        warehouse = load_config(config).config.warehouse
-    storage = Storage(str(warehouse))
+    storage = Storage(find_warehouse(warehouse, config))
     manifest = find_run(storage, run or (None if date is None else date.isoformat()), having="comparisons")
     require_rankings(manifest, "judged")
     return storage, manifest
@@ -154,7 +154,7 @@ def show_sample(sample: SamplePlan, rows: int, target: Path, manifest: Manifest,
         f"{sample.spec.name}, {sample.candidate} − {sample.baseline}: the interval is {high - low:.3f} wide now "
         f"[{low:+.4f}, {high:+.4f}], and about {sample.expected_width:.3f} with these queries judged"
     )
-    click.echo("Fill the column grade, then evaluate with the sheet as inputs.judgments")
+    click.echo("Fill in the column grade, then evaluate with the sheet as inputs.judgments")
 
 
 def show_agreement(one: Path, two: Path, *, as_json: bool) -> None:

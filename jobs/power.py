@@ -7,7 +7,7 @@ import json
 import click
 
 from jobs.support.completion import METRIC, RUN, SYSTEM
-from jobs.support.options import debug_option, output_option
+from jobs.support.options import debug_option, find_warehouse, output_option
 
 
 @click.command("power")
@@ -18,6 +18,7 @@ from jobs.support.options import debug_option, output_option
     help="Standard deviation of the differences by query.",
 )
 @click.option("--warehouse", metavar="PLACE", help="Take the standard deviation from a run published here.")
+@click.option("--config", "config_file", type=click.Path(), metavar="FILE", help="Or in the warehouse that it names.")
 @click.option("--run", "run", type=RUN, help="The run, by id or date; the newest by default.")
 @click.option("--metric", type=METRIC, help="The metric, e.g. ndcg@10.")
 @click.option("--candidate", type=SYSTEM, help="The candidate of the comparison, where the run has several.")
@@ -31,6 +32,7 @@ def command(
     delta: float,
     stddev: float | None,
     warehouse: str | None,
+    config_file: str | None,
     run: str | None,
     metric: str | None,
     candidate: str | None,
@@ -49,12 +51,12 @@ def command(
 
     queries, source = None, ""
     if stddev is None:
-        if warehouse is None or metric is None:
+        if metric is None:
             raise ConfigurationError(
                 "the standard deviation of the differences is missing",
-                hint="give --stddev, or --warehouse and --metric",
+                hint="give --stddev, or --metric and the warehouse of a run",
             )
-        stddev, queries, source = read_spread(warehouse, run, metric, candidate)
+        stddev, queries, source = read_spread(find_warehouse(warehouse, config_file), run, metric, candidate)
     needed = queries_needed(stddev, delta, power, alpha)
     if output == "json":
         reached = None if queries is None else compute_power(stddev, delta, queries, alpha)
@@ -63,10 +65,13 @@ def command(
         return
     if source:
         click.echo(source)
-    click.echo(f"{needed:,} queries show a true difference of {delta:g} in {power:.0%} of cases (spread {stddev:.4f}).")
+    click.echo(
+        f"{needed:,} queries detect a true difference of {delta:g} in {power:.0%} of cases "
+        f"(standard deviation {stddev:.4f})."
+    )
     if queries is not None:
         click.echo(
-            f"The {queries:,} queries of that run show it in {compute_power(stddev, delta, queries, alpha):.0%}."
+            f"The {queries:,} queries of that run detect it in {compute_power(stddev, delta, queries, alpha):.0%}."
         )
 
 
@@ -74,6 +79,7 @@ def read_spread(warehouse: str, run: str | None, metric: str, candidate: str | N
     """The standard deviation of the paired differences in a published run, its queries, and a line that names it."""
     import math
 
+    from pipelines.comparison.headline import read_shown_metrics
     from pipelines.warehouse.runs import find_run, list_committed
     from pipelines.warehouse.storage import Storage
     from schemas.errors import InputError, did_you_mean
@@ -90,8 +96,10 @@ def read_spread(warehouse: str, run: str | None, metric: str, candidate: str | N
     overall = [r for r in rows if r["segment"] == "all"]
     matches = [r for r in overall if r["metric"] == key and candidate in (None, r["candidate"])]
     if not matches:
-        names = {f"{r['metric']} of {r['candidate']}" for r in overall}
-        raise InputError(f"run {manifest.run} does not compare {metric}", hint=did_you_mean(key, names))
+        compared = any(r["metric"] == key for r in overall)
+        names = [r["candidate"] for r in overall] if compared else read_shown_metrics(manifest)
+        missing = str(candidate) if compared else metric
+        raise InputError(f"run {manifest.run} does not compare {missing}", hint=did_you_mean(missing, set(names)))
     row = matches[0]
     if row["effect_size"] is None or not row["queries"]:
         raise InputError(f"run {manifest.run} has too few queries for a standard deviation of {metric}")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from jobs.support.completion import RUN
-from jobs.support.options import debug_option, output_option
+from jobs.support.options import WAREHOUSE_HELP, debug_option, find_warehouse, output_option
 from schemas.printable import format_count
 
 
 @click.command("track")
 @click.option("--config", "config", metavar="FILE", help="The configuration that names the warehouse and the tracker.")
-@click.option("--warehouse", metavar="PLACE", help="Where runs are published; the configuration's if not given.")
+@click.option("--warehouse", metavar="PLACE", help=WAREHOUSE_HELP)
 @click.option("--uri", help="The tracking server or store; the configuration's, or the warehouse's own, if not given.")
 @click.option(
     "--experiment", default="assay", show_default=True, help="The experiment, where no configuration is given."
@@ -44,20 +44,15 @@ def command(
     from schemas.errors import ConfigurationError
 
     if pending == (run is not None):
-        raise ConfigurationError(
-            "nothing to send is named", hint="use --pending for all pending runs, or --run for one"
-        )
+        raise ConfigurationError("no run to send is named", hint="use --pending for all pending runs, or --run for one")
     tracking = TrackingSettings(experiment=experiment)
     if config is not None:
         from pipelines.config.load import load_config
 
-        loaded = load_config(config).config
-        tracking, warehouse = loaded.tracking, warehouse or loaded.warehouse
-    if warehouse is None:
-        raise ConfigurationError("no warehouse is named", hint="give --config or --warehouse")
+        tracking = load_config(config).config.tracking
     if uri is not None:
         tracking = tracking.model_copy(update={"uri": uri})
-    storage = Storage(warehouse)
+    storage = Storage(find_warehouse(warehouse, config))
     if pending:
         places = send_pending(storage, tracking)
     else:

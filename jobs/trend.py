@@ -90,7 +90,7 @@ def draw_trend(trend: Trend, width: int = WIDTH) -> list[str]:
         lines.append(f"{trend.metric} of {system}{part}; the scale runs from {low:.4f} to {high:.4f}")
         for v in values:
             if v.changed:
-                lines.append(f"  ── not comparable with the dates before: {'; '.join(v.changed)}")
+                lines.append(f"  ── not comparable with earlier dates: {'; '.join(v.changed)}")
             cells = [" "] * width
             if v.low is not None and v.high is not None:
                 cells[at(v.low) : at(v.high) + 1] = "─" * (at(v.high) - at(v.low) + 1)

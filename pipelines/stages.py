@@ -22,7 +22,7 @@ class Stages:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time one stage; its log records have `stage`, `state`, `seconds` and `rows` for progress displays."""
+        """Time one stage; its log records have `stage`, `state`, `seconds` and, where it wrote any, `rows`."""
         start, before = time.monotonic(), set(self.tables)
         logger.info("stage=%s begins", name, extra={"stage": name, "state": "begin"})
         yield
@@ -31,5 +31,9 @@ class Stages:
         logger.debug(
             "stage=%s wrote %s", name, ", ".join(f"{t} ({rows:,})" for t, rows in written.items()) or "nothing"
         )
-        facts = {"stage": name, "state": "end", "seconds": self.seconds[name], "rows": sum(written.values())}
-        logger.info("stage=%s seconds=%.1f rows=%d", name, self.seconds[name], facts["rows"], extra=facts)
+        facts = {"stage": name, "state": "end", "seconds": self.seconds[name]}
+        line = f"stage={name} seconds={self.seconds[name]:.1f}"
+        if written:
+            facts["rows"] = sum(written.values())
+            line += f" rows={facts['rows']}"
+        logger.info(line, extra=facts)

@@ -59,5 +59,5 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """The hint about an unknown name: the closest choice, then all of them."""
     names = sorted(choices)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    guess = f"did you mean {close[0]!r}? " if close else ""
-    return f"{guess}Known: {', '.join(names)}"
+    listed = ", ".join(names)
+    return f"did you mean {close[0]!r}? Known: {listed}" if close else f"choose from {listed}"

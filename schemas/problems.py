@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-_TEXT, _LIST = "a text is needed", "a list is needed, such as [a, b]"
+_TEXT, _LIST = "text is needed", "a list is needed, such as [a, b]"
 _WHOLE, _NUMBER, _SWITCH = "a whole number is needed", "a number is needed", "true or false is needed"
-_KEYS, _DATE = "keys with values are needed", "a date is needed, such as 2026-11-01"
+_KEYS, _DATE = "a mapping of keys to values is needed", "a date is needed, such as 2026-11-01"
 _SENTENCES = {  # by pydantic's type of error; in braces, the values that it reports
     "string_type": _TEXT,
     "string_pattern_mismatch": "it must match {pattern}",
@@ -38,11 +38,11 @@ _SENTENCES = {  # by pydantic's type of error; in braces, the values that it rep
     "greater_than_equal": "it must be at least {ge:g}",
     "less_than": "it must be less than {lt:g}",
     "less_than_equal": "it must be at most {le:g}",
-    "too_short": "it must have at least {min_length} entries",
+    "too_short": "it must have {min_length} or more entries",
     "too_long": "it must have at most {max_length} entries",
-    "string_too_short": "it must have at least {min_length} characters",
+    "string_too_short": "it must have {min_length} or more characters",
     "string_too_long": "it must have at most {max_length} characters",
-    "invalid_key": "a key is a text; write it in quotes",
+    "invalid_key": "a key must be text; write it in quotes",
     "missing": "it is missing",
     "extra_forbidden": "no such key",
     "json_invalid": "not JSON: {error}",

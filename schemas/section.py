@@ -22,9 +22,9 @@ class Names:
 
 def _require_text(place: str) -> str:
     if not place.strip():
-        raise ValueError("the place is empty")
+        raise ValueError("the path is empty")
     if "\0" in place:
-        raise ValueError("the place has a null character")
+        raise ValueError("the path contains a null character")
     return place
 
 

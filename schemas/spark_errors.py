@@ -109,7 +109,7 @@ def _describe_worker_error(text: str) -> AssayError:
     if frames:
         path, line, function = frames[-1].groups()
         place = f"{'/'.join(path.split('/')[-3:])}, line {line}, in {function}"
-    hint = "this is a fault of the program, not of the data or the warehouse; --debug shows the stack trace"
+    hint = "this is a bug in Assay, not a problem with the data or the warehouse; --debug shows the stack trace"
     return AssayError(f"{name}: {message}"[:MAX_MESSAGE], where=place, hint=hint)
 
 

@@ -35,7 +35,7 @@ def check_query(sql: str) -> str:
     code = _TEXT.sub("''", sql)
     changing = _CHANGING.search(code)
     if changing is not None:
-        raise ValueError(f"{changing[0].strip()} gives another value each time, so that no run can be repeated")
+        raise ValueError(f"{changing[0].strip()} returns a different value each time, so that no run could be repeated")
     _check_brackets(code, sql)
     return sql
 
@@ -71,6 +71,6 @@ def _check_brackets(code: str, sql: str) -> None:
         if character in _CLOSING:
             waiting.append(_CLOSING[character])
         elif character in _CLOSING.values() and (not waiting or waiting.pop() != character):
-            raise ValueError(f"{sql!r} has a {character!r} that closes nothing")
+            raise ValueError(f"{sql!r} has a {character!r} without its counterpart")
     if waiting:
         raise ValueError(f"{sql!r} lacks a closing {waiting[-1]!r}")

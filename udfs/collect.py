@@ -69,7 +69,7 @@ class ListCollection:
             at = int(np.argmax(self.tied > 0))
             where = f"{self.systems[self.system[at]]}, query {self.queries[self.query[at]]}"
             raise DataQualityError(
-                f"{int((self.tied > 0).sum())} lists have documents at the same place, {where} for one"
+                f"{int((self.tied > 0).sum())} lists have documents at the same place, for example {where}"
             )
 
     def blocks(self) -> Iterator[tuple[slice, Block, Ints]]:

@@ -97,7 +97,8 @@ def _render_section(metric: Metric) -> str:
     facts = f"Written `{_format_grammar(metric)}`; {SCOPES[metric.scope]}."
     if metric.needs:
         facts += f" Needs {_format_needs(metric)}."
-    parts = [f"### `{metric.name}`", metric.summary, text, facts]
+    formula = [f"$$\n{metric.latex}\n$$"] if metric.latex else []
+    parts = [f"### `{metric.name}`", metric.summary, *formula, text, facts]
     if metric.parameters:
         rows = [
             f"| `{key}` | `{_format_value(p.default)}` | {_escape_pipes(p.meaning)} |"

@@ -69,18 +69,20 @@ class Parameter:
 
 
 JUDGED_ONLY = Parameter(False, "take the unjudged documents out before the cut at k, whatever the run's setting")
-REL = Parameter(None, "smallest grade that counts as relevant; the run's setting, or above 0")
+REL = Parameter(None, "smallest grade that counts as relevant; default: the run's setting, or above 0")
 NORM = Parameter(
     "relevant", "relevant = divide by all relevant documents; cut = by min(k, relevant)", ("relevant", "cut")
 )
-GMAX = Parameter(None, "top of the label scale, never of one query; grades above it count as it; the run's max_grade")
+GMAX = Parameter(
+    None, "top of the label scale, not of one query; higher grades count as this; default: the run's max_grade"
+)
 
 
 def require_top_grade(gmax: float | None) -> float:
     """Return `gmax`, or raise where neither the metric nor the run sets it."""
     if gmax is None or not gmax > 0:
         problem = "the top of the label scale is not known" if gmax is None else f"gmax={gmax:g} is not above 0"
-        raise ConfigurationError(problem, hint="write gmax=3 in the metric, for instance, or set max_grade for the run")
+        raise ConfigurationError(problem, hint="write gmax=3 in the metric, for instance, or set conventions.max_grade")
     return gmax
 
 
@@ -93,6 +95,7 @@ class Metric:
     summary: str
     explanation: str = field(repr=False)
     reference: str
+    latex: str = field(repr=False)
     parameters: Mapping[str, Parameter]
     cutoff: Literal["optional", "required", "none"]
     defined: Defined
@@ -137,6 +140,7 @@ METRICS: Registry[Metric] = Registry("metric", "udfs.metrics")
 def metric(
     *,
     reference: str,
+    latex: str = "",
     parameters: Mapping[str, Parameter] | None = None,
     cutoff: Literal["optional", "required", "none"] = "optional",
     defined: Defined = "relevant",
@@ -151,6 +155,7 @@ def metric(
 ) -> Callable[[Kernel], Kernel]:
     """Register the decorated kernel under its own name.
 
+    `latex` is the formula of the docstring as the documentation shows it; the terminal prints the docstring.
     `defined` says which queries have a value: those with a relevant document (`relevant`), those whose ideal gain is
     above 0 (`gain`), those where the kernel does not return NaN (`kernel`), those with a label (`labelled`), or all of
     them (`always`). Where a kernel of the first two returns NaN, the query counts as one without relevant documents.
@@ -174,6 +179,7 @@ def metric(
                 summary=summary,
                 explanation=explanation,
                 reference=reference,
+                latex=latex,
                 parameters=dict(parameters or {}) | ({"judged_only": JUDGED_ONLY} if condensable else {}),
                 cutoff=cutoff,
                 defined=defined,

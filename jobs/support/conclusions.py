@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +92,7 @@ def show_means(
     if any(_OTHER in cell for row in cells for cell in row):
         print_line(
             console,
-            f"{_OTHER} over other queries than {baseline}'s, so that the two means do not compare; the differences "
+            f"{_OTHER} over different queries from {baseline}'s, so the two means are not comparable; the differences "
             "below are over the same queries",
         )
 
@@ -216,35 +217,42 @@ def show_basis(console: Console, compared: Sequence[Mapping[str, Any]], metrics:
     names, cells = [], []
     for row in sort_by_effect(rows):
         shares = ["–" if row[key] is None else f"{row[key]:.0%}" for key in _BASIS]
-        answers = f"hull of {_format_change(row['delta'])} and {_format_change(row['other'])}"
+        answers = f"{_format_change(row['delta'])} and {_format_change(row['other'])}"
         names.append(f"{row['candidate']} − {row['baseline']}")
         cells.append([*shares, answers if row["hull"] else "one answer"])
     title = f"What the difference in {first.name} rests on"
-    headings = [*_BASIS.values(), "interval"]
+    headings = [*_BASIS.values(), "interval\ncovers"]
     show_grid(console, Grid(title, "candidate − baseline", names, headings, cells, fold_names=True))
 
 
 def show_sensitivity(console: Console, rows: Sequence[Mapping[str, Any]], metrics: Sequence[str], alpha: float) -> None:
-    """Print one line per pair and headline metric, with the difference by each way to count unjudged documents."""
+    """Print a table per headline metric and baseline: the differences by each way to count unjudged documents."""
     from udfs.conventions import UNJUDGED
     from udfs.registry import parse_metric
 
-    labels = {parse_metric(name).key: name for name in metrics}
     rules = [rule for rule in UNJUDGED if rule in {row["unjudged"] for row in rows}]
     by_rule = {(row["baseline"], row["candidate"], row["metric"], row["unjudged"]): row for row in rows}
     own = [row for row in rows if row["unjudged"] == rules[0]]  # the run's rule comes first
-    subjects = [(row["baseline"], row["candidate"], row["metric"]) for row in sort_by_effect(own)]
-    subjects.sort(key=lambda subject: list(labels).index(subject[2]))
-    names = [f"{candidate} − {baseline}\n{labels[metric]}" for baseline, candidate, metric in subjects]
-    cells = [[_format_variant(by_rule[*subject, rule], alpha) for rule in rules] for subject in subjects]
-    title, headings = "The same with unjudged documents …", [UNJUDGED[rule] for rule in rules]
-    show_grid(console, Grid(title, "candidate − baseline", names, headings, cells, fold_names=True, fold_headings=True))
+    headings = ["\n".join(textwrap.wrap(UNJUDGED[rule], 16)) for rule in rules]
+    for name in metrics:
+        compared = [row for row in sort_by_effect(own) if row["metric"] == parse_metric(name).key]
+        for baseline in dict.fromkeys(row["baseline"] for row in compared):
+            candidates = [row["candidate"] for row in compared if row["baseline"] == baseline]
+            subjects = [(baseline, candidate, parse_metric(name).key) for candidate in candidates]
+            cells = [_list_variants([by_rule[*subject, rule] for rule in rules], alpha) for subject in subjects]
+            title = f"Δ {name} against {baseline}, with unjudged documents …"
+            show_grid(console, Grid(title, "candidate", candidates, headings, cells, fold_names=True))
 
 
-def _format_variant(row: Mapping[str, Any], alpha: float) -> str:
-    star = "*" if row["p_value"] is not None and row["p_value"] < alpha else ""
-    mark = f" {_MARKS[row['gate']]}" if row["gate"] else ""
-    return f"{_format_change(row['delta'])}{star}{mark}, {row['queries']:,} queries"
+def _list_variants(rows: Sequence[Mapping[str, Any]], alpha: float) -> list[str]:
+    """The difference by each rule, and its number of queries where that is not the first rule's."""
+    cells = []
+    for row in rows:
+        star = "*" if row["p_value"] is not None and row["p_value"] < alpha else ""
+        mark = f" {_MARKS[row['gate']]}" if row["gate"] else ""
+        count = f" n={row['queries']:,}" if row["queries"] != rows[0]["queries"] else ""
+        cells.append(f"{_format_change(row['delta'])}{star}{mark}{count}")
+    return cells
 
 
 def _format_change(value: float | None) -> str:

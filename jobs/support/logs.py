@@ -8,12 +8,13 @@ import json
 import logging
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from jobs.support.terminal import make_safe, open_console
-from schemas.printable import escape_line, escape_unprintable
+from schemas.printable import escape_line, escape_unprintable, format_count
 from schemas.redact import redact_text
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def configure_logging(arguments: Sequence[str], *, debug: bool) -> None:
     # One line per stage, at its end; its begin is only for the live list and --debug.
     handler.addFilter(lambda record: debug or getattr(record, "state", None) != "begin")
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    # requests hides it itself, but not while another thread changes the filters of warnings.
+    warnings.filterwarnings("ignore", message="SOCKS support in urllib3")
     for package in PACKAGES:
         logging.getLogger(package).setLevel(logging.DEBUG if debug else logging.INFO)
 
@@ -84,7 +87,7 @@ class StageList(logging.Handler):
         self.spark = spark
         if START in self.stages:
             seconds = time.monotonic() - self.stages[START]["start"]
-            self.stages[START] |= {"state": "end", "seconds": seconds, "rows": 0}
+            self.stages[START] |= {"state": "end", "seconds": seconds, "rows": None}
 
     def begin_date(self, date: dt.date) -> None:
         """Begin the list again for one of several dates."""
@@ -112,7 +115,7 @@ class StageList(logging.Handler):
         table.title, table.title_justify = self.title, "left"
         for name, stage in self.stages.items():
             if stage["state"] == "end":
-                rows = f"{stage['rows']:,} rows" if stage["rows"] else ""
+                rows = "" if stage["rows"] is None else format_count(stage["rows"], "row")
                 table.add_row("[green]✓[/]", name, f"{stage['seconds']:.1f} s", rows)
                 continue
             done, total = self.tasks()

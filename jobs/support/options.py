@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 Decorated = Callable[..., Any]
 
 VARIABLE, FOLDER = "ASSAY_WAREHOUSE", "warehouse"  # where a warehouse is looked for that no option names
+WAREHOUSE_HELP = f"Where runs are published (default: that of --config, ${VARIABLE}, or the folder {FOLDER})."
 
 
 def config_options(function: Decorated) -> Decorated:
@@ -83,11 +84,10 @@ def warehouse_option(function: Decorated) -> Decorated:
     def call(*args: Any, warehouse: str | None, config_file: str | None, **values: Any) -> Any:
         return function(*args, warehouse=find_warehouse(warehouse, config_file), **values)
 
-    text = f"Where runs are published (default: that of --config, ${VARIABLE}, or the folder {FOLDER})."
     origin = "The configuration that names the warehouse."
     called = click.option("--config", "config_file", type=click.Path(), metavar="FILE", help=origin)(call)
     folders = click.Path(file_okay=False)
-    return click.option("--warehouse", type=folders, metavar="PLACE", help=text)(called)
+    return click.option("--warehouse", type=folders, metavar="PLACE", help=WAREHOUSE_HELP)(called)
 
 
 def find_warehouse(place: str | None, config: str | None = None) -> str:
@@ -101,7 +101,7 @@ def find_warehouse(place: str | None, config: str | None = None) -> str:
     if place is None:
         place = os.environ.get(VARIABLE) or (FOLDER if Path(FOLDER).is_dir() else None)
     if place is None:
-        hint = f"give --warehouse or --config, set {VARIABLE}, or change to the folder that has {FOLDER}"
+        hint = f"give --warehouse or --config, set {VARIABLE}, or change to a folder that contains one named {FOLDER}"
         raise ConfigurationError("no warehouse is named", hint=hint)
     local = place.removeprefix("file://")
     if "://" not in local and not Path(local).is_dir():

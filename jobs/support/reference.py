@@ -28,8 +28,8 @@ def render_configuration_page() -> str:
         "A configuration is a YAML file. `extends:` names a file (or several) whose values it builds on; `--set",
         "key.inner=value` overrides one value. `${NAME}` and `${NAME:-default}` are replaced from the environment,",
         "`$$` is a plain `$`. Keys that are not listed here are refused. `assay config --config FILE` prints what",
-        "a file resolves to and the origin of each value. Files in `extends` are relative to the file that names them,",
-        "other relative paths to the working directory.\n",
+        "a file resolves to and the origin of each value. Relative paths in a file are relative to its folder; those",
+        "of `--set`, and the default of `warehouse`, to the working directory.\n",
         "| key | type | default | meaning |",
         "|---|---|---|---|",
     ]

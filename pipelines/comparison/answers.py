@@ -34,7 +34,7 @@ RISKS = {
     "carried_by_one_segment": "one segment makes up most of it",
     "ndcg_up_recall_down": "recall is down",
     "little_is_judged": "little of the lists has a label",
-    "low_power": "a smaller difference could not have been seen",
+    "low_power": "a smaller difference could not have been detected",
     "labels_taken_as_true": "the interval leaves out the error of the labels",
 }
 
@@ -204,7 +204,7 @@ def _advise(
         power = next((reading["text"] for reading in readings if reading["rule"] == "low_power"), "")
         least = row.get("detectable_delta")
         small = "" if least is None else f": these queries would hardly show a difference below {least:.4f}"
-        return f"Decide by cost{small}." if not power else f"Evaluate more before deciding. {power}"
+        return f"Decide by cost{small}." if not power else f"Collect more evidence before deciding. {power}"
     if outcome == "better" and not row["losses"]:
         return "No query got worse: try it online."
     loss = f"{format_count(row['losses'], 'query')} got worse: look at the largest losses in query_changes"

@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 
 from pipelines.config.model import Config
 from pipelines.config.parse import find_line, parse_yaml, read_text
+from pipelines.config.paths import OPTION, resolve_paths
 from pipelines.warehouse.runs import Manifest
 from schemas.errors import AssayError, ConfigurationError, InputError, did_you_mean
 from schemas.problems import describe_problem
@@ -71,9 +72,9 @@ def _load_layers(path: str | Path, overrides: Sequence[str]) -> LoadedConfig:
             raise ConfigurationError(f"the configuration extends more than {MAX_FILES} files", where=name, hint=hint)
         _merge(values, layer, name, origins)
     for override in overrides:
-        _merge(values, _parse_override(override), f"--set {override.partition('=')[0]}", origins)
-    expanded = _expand(values, (), origins)
-    return LoadedConfig(build_config(expanded, str(path), origins), origins)
+        _merge(values, _parse_override(override), f"{OPTION} {override.partition('=')[0]}", origins)
+    resolved = resolve_paths(_expand(values, (), origins), origins)
+    return LoadedConfig(build_config(resolved, str(path), origins), origins)
 
 
 def build_config(values: Mapping[str, Any], place: str, origins: Mapping[str, str] | None = None) -> Config:
@@ -131,9 +132,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigurationError(f"cannot read the configuration: {error.strerror}", where=str(path)) from None
     except ValueError as error:
-        raise ConfigurationError(
-            "not a YAML file, or not one that can be used", where=str(path), hint=str(error)
-        ) from None
+        raise ConfigurationError("cannot parse the YAML", where=str(path), hint=str(error)) from None
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -203,8 +202,13 @@ def _expand(value: Any, path: tuple[str, ...], origins: Mapping[str, str]) -> An
 
 
 def _build_error(error: ValidationError, origins: Mapping[str, str], path: str) -> ConfigurationError:
-    """Build one error from all that pydantic reports, each with its file and key."""
-    messages = [_explain(details, origins, path) for details in error.errors()]
+    """Build one error from all that pydantic reports, each with its file and key.
+
+    A list whose entries are wrong is reported as too short besides, which says nothing.
+    """
+    wrong = {details["loc"][:-1] for details in error.errors()}
+    reported = [d for d in error.errors() if d["type"] != "too_short" or d["loc"] not in wrong]
+    messages = [_explain(details, origins, path) for details in reported]
     return ConfigurationError(messages[0] if len(messages) == 1 else "\n".join(["", *(f"- {m}" for m in messages)]))
 
 
@@ -227,7 +231,7 @@ def _explain(details: ErrorDetails, origins: Mapping[str, str], path: str) -> st
 
 def _describe_origin(origin: str, keys: Sequence[int | str]) -> str:
     """The file or option that set a value, with the line where it is a file."""
-    line = None if origin.startswith("--set") else find_line(Path(origin), keys)
+    line = None if origin.startswith(OPTION) else find_line(Path(origin), keys)
     return origin if line is None else f"{origin}, line {line},"
 
 

@@ -234,8 +234,13 @@ class Config(Section):
         return self.model_copy(update={"inputs": inputs, "labels": labels} | unused)
 
     def dump_settings(self) -> dict[str, Any]:
-        """Return the settings that determine the numbers: all but where the work runs and where results go."""
-        return self.model_dump(mode="json", exclude={"spark", "warehouse", "report", "tracking", "prometheus"})
+        """Return the settings that determine the numbers: all but where the work runs and where results go.
+
+        Where the inputs are is not one of them: the digest of their files says that, from wherever the run is started.
+        """
+        places: dict[str, Any] = {"path": True, "sources": {"__all__": {"path": True}}}
+        elsewhere = dict.fromkeys(("spark", "warehouse", "report", "tracking", "prometheus"), True)
+        return self.model_dump(mode="json", exclude={**elsewhere, "inputs": dict.fromkeys(Inputs.model_fields, places)})
 
     def dump_redacted(self) -> dict[str, Any]:
         """Return all settings without secrets, to print and to store."""

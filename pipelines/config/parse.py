@@ -77,7 +77,7 @@ def _count_values(node: yaml.Node, counted: dict[int, int], above: set[int]) -> 
     if isinstance(node, yaml.ScalarNode):
         return 1
     if id(node) in above:
-        raise yaml.MarkedYAMLError(problem="an alias refers to what it is part of", problem_mark=node.start_mark)
+        raise yaml.MarkedYAMLError(problem="an alias refers to itself", problem_mark=node.start_mark)
     if id(node) not in counted:
         inner = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else node.value
         count = 1 + sum(_count_values(part, counted, above | {id(node)}) for part in inner)

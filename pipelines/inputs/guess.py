@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import yaml
 
@@ -77,11 +79,12 @@ def draft_input(sample: FileSample) -> list[Draft]:
     return [max(drafts, key=lambda draft: draft.matched - len(draft.missing))]
 
 
-def write_draft(drafts: Sequence[tuple[FileSample, Draft]]) -> str:
-    """The drafts as YAML; what is missing is a comment at its place."""
+def write_draft(drafts: Sequence[tuple[FileSample, Draft]], folder: Path = Path()) -> str:
+    """The drafts as YAML for a file in this folder; what is missing is a comment at its place."""
     lines = ["inputs:"]
     for sample, draft in drafts:
-        source: dict[str, object] = {"path": sample.path}
+        path = sample.path if Path(sample.path).is_absolute() else os.path.relpath(sample.path, folder)
+        source: dict[str, object] = {"path": path}
         source |= {} if sample.format == "parquet" else {"format": sample.format}
         source |= {} if draft.explode is None else {"explode": draft.explode}
         source |= {"columns": dict(draft.columns)} if draft.columns else {}

@@ -48,7 +48,7 @@ def _declare_column(name: str, others: Mapping[str, T.DataType]) -> Column:
     if isinstance(kind, T.StringType | T.BooleanType | T.NullType):
         return Column(name, "string", _MEANING, nullable=True)
     raise InputError(
-        f"the opinion {name!r} is {kind.simpleString()}, neither a number nor a text",
+        f"the opinion {name!r} is {kind.simpleString()}, neither a number nor text",
         where=_WHERE,
         hint="name the columns to use in labels.opinions",
     )

@@ -17,7 +17,7 @@ def describe_agreement(agreement: Mapping[str, Any] | None) -> list[str]:
         return []
     kappa = "undefined" if agreement["weighted_kappa"] is None else f"{agreement['weighted_kappa']:.2f}"
     lines = [
-        f"behaviour and judges agree on {agreement['equal']:.0%} of {agreement['pairs']:,} pairs, weighted κ {kappa}"
+        f"Behaviour and judges agree on {agreement['equal']:.0%} of {agreement['pairs']:,} pairs, weighted κ {kappa}"
     ]
     for name, words in _ORDERS.items():
         if agreement.get(name) is not None:

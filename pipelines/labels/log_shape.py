@@ -109,7 +109,7 @@ def diagnose_systems(shape: LogShape) -> CurveDiagnostic | None:
     named = 1 - shape.without_system / shape.impressions
     if not shape.systems:
         sentence = (
-            "the log does not name its systems: a personalised ranker cannot be detected, and the systems that served "
+            "The log does not name its systems: a personalised ranker cannot be detected, and the systems that served "
             "the log cannot be evaluated. Labels do not need the names."
         )
         return CurveDiagnostic("systems", 0.0, True, sentence)
@@ -119,7 +119,7 @@ def diagnose_systems(shape: LogShape) -> CurveDiagnostic | None:
     if len(shape.systems) > 1:
         return None
     sentence = (
-        f"one system, {shape.systems[0]}, served all pages: documents change position only when its ranking changes, "
+        f"One system, {shape.systems[0]}, served all pages: documents change position only when its ranking changes, "
         "and documents that it does not show get no label."
     )
     return CurveDiagnostic("systems", 1.0, False, sentence)
@@ -152,9 +152,9 @@ def diagnose_clicked_pages(shape: LogShape) -> CurveDiagnostic | None:
     if pages < CLICKED_PAGES or clicked < CLICKED_SHARE * pages:
         return None
     sentence = (
-        f"{clicked:,} of {pages:,} pages have a click, as where pages without one are not logged: click rates hold for "
-        "searches with a click only and are too high. Documents of one query can still be compared with each other, "
-        "queries and click rates cannot."
+        f"{clicked:,} of {pages:,} pages have a click, as happens when pages without one are not logged: click rates "
+        "hold for searches with a click only and are too high. Documents of one query can still be compared with each "
+        "other, queries and click rates cannot."
     )
     return CurveDiagnostic("clicked_pages", clicked / pages, True, sentence)
 
@@ -170,8 +170,8 @@ def diagnose_thinning(shape: LogShape) -> CurveDiagnostic | None:
         return None
     last = steps[-1].position + 1
     sentence = (
-        f"pages of the same query end at different positions: position {last} is shown on {left:.0%} of the pages that "
-        f"show position {steps[0].position}, as where results are logged only when scrolled into view. If so, "
+        f"Pages of the same query end at different positions: position {last} is shown on {left:.0%} of the pages that "
+        f"show position {steps[0].position}, as happens when results are logged only once scrolled into view. If so, "
         "measured propensities hold, but assumed ones correct for position twice: set labels.propensity.assumed_eta "
         "to 0."
     )
@@ -185,8 +185,8 @@ def diagnose_blocks(shape: LogShape) -> CurveDiagnostic | None:
         return None
     share = stacked / max(pages, 1)
     sentence = (
-        f"on {stacked:,} of {pages:,} pages several documents have the same position, as where blocks or carousels "
-        "count from 1 each: they share its propensity, which is an average over the blocks. Number the positions down "
-        "the page, or make the block one of labels.contexts."
+        f"On {stacked:,} of {pages:,} pages several documents have the same position, as happens when blocks or "
+        "carousels count from 1 each: they share its propensity, which is an average over the blocks. Number the "
+        "positions down the page, or make the block one of labels.contexts."
     )
     return CurveDiagnostic("blocks", share, share >= _NOTABLE, sentence)

@@ -80,6 +80,6 @@ def require_common_queries(query_metrics: DataFrame, scorer: Scorer) -> None:
 def build_unmatched_error(systems: Sequence[str], ranked: str | None, labelled: str | None) -> DataQualityError:
     """The error about systems that ranked no query with labels; a query that was ranked, and one with labels."""
     return DataQualityError(
-        f"no query that {', '.join(map(repr, systems))} ranked has labels, {ranked!r} for one; {labelled!r} has some",
+        f"no query that {', '.join(map(repr, systems))} ranked has labels, such as {ranked!r}; {labelled!r} has some",
         hint="compare query_id of the rankings and the labels: case, spaces, prefixes, another date",
     )

@@ -77,7 +77,7 @@ def _check_table(storage: Storage, manifest: Manifest, name: str, record: TableR
         rows += footer.num_rows
         schema = footer.schema.to_arrow_schema().remove_metadata()
         first = schema if first is None else first
-        wrong = "has other columns than the files beside it" if schema != first else ""
+        wrong = "has different columns from the files beside it" if schema != first else ""
         wrong = wrong or _describe_difference(name, schema, current=manifest.code == hash_code())
         if wrong:
             yield Problem(file, wrong, advice)

@@ -190,7 +190,7 @@ def _escape_glob(path: str) -> str:
     """Escape a path for DuckDB's patterns."""
     if "\\" in path:
         hint = "move the warehouse, or use --sql spark"
-        raise InputError("DuckDB lists no files below a folder with a backslash in its name", where=path, hint=hint)
+        raise InputError("DuckDB cannot list files below a folder with a backslash in its name", where=path, hint=hint)
     return re.sub(r"[\[*?]", lambda match: f"[{match[0]}]", path)
 
 

@@ -9,6 +9,7 @@ from udfs.registry import REL, metric
 
 
 @metric(
+    latex=r"\mathrm{bpref} = \frac{1}{R} \sum_{r} \left( 1 - \frac{\min(n_r, R)}{\min(N, R)} \right)",
     reference="Buckley and Voorhees, Retrieval evaluation with incomplete information, SIGIR 2004; trec_eval bpref",
     parameters={"rel": REL},
 )

@@ -37,6 +37,8 @@ def _list_terms(block: Block, k: int | None, *, gmax: float | None) -> tuple[Flo
 
 
 @metric(
+    latex=r"\mathrm{ERR@}k = \sum_{r=1}^{k} \frac{R_r}{r} \prod_{i<r} (1 - R_i), "
+    r"\qquad R_i = \frac{2^{g_i} - 1}{2^{g_{\max}}}",
     reference="Chapelle, Metzler, Zhang and Grinspan, Expected reciprocal rank for graded relevance, CIKM 2009",
     parameters={"gmax": GMAX},
     defined="gain",

@@ -8,6 +8,7 @@ from udfs.registry import REL, metric
 
 
 @metric(
+    latex=r"\mathrm{F1@}k = \frac{2 P R}{P + R} = \frac{2 \cdot \mathrm{hits}}{k + \mathrm{relevant}}",
     reference="van Rijsbergen, Information Retrieval, 1979, chapter 7; trec_eval set_F",
     parameters={"rel": REL},
 )

@@ -8,6 +8,7 @@ from udfs.registry import metric
 
 
 @metric(
+    latex=r"\mathrm{ILD@}k = 1 - \frac{\mathrm{pairs\ of\ the\ same\ category}}{\mathrm{pairs}}",
     reference="Ziegler et al., Improving recommendation lists through topic diversification, WWW 2005",
     defined="always",
     needs=("documents",),

@@ -6,6 +6,7 @@ from udfs.registry import metric
 
 
 @metric(
+    latex=r"\mathrm{judged@}k = \frac{\mathrm{labelled\ in\ the\ top\ } k}{\min(k, \mathrm{retrieved})}",
     reference="Sakai, Alternatives to bpref, SIGIR 2007, on condensed lists; as ir_measures Judged",
     defined="labelled",
     condensable=False,

@@ -9,6 +9,7 @@ from udfs.registry import Parameter, metric
 
 
 @metric(
+    latex=r"\tau = \frac{\mathrm{concordant} - \mathrm{discordant}}{\mathrm{divisor}}",
     reference="Kendall, A new measure of rank correlation, Biometrika 1938; ties as in The treatment of ties, 1945",
     parameters={
         "variant": Parameter("b", "b = pairs of equal labels are left out of the divisor; a = all pairs", ("b", "a"))

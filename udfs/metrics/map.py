@@ -16,6 +16,7 @@ def _list_terms(block: Block, k: int | None, *, rel: float | None, norm: str) ->
 
 
 @metric(
+    latex=r"\mathrm{AP@}k = \frac{1}{\mathrm{relevant}} \sum_{i=1}^{k} \mathrm{precision@}i \cdot \mathrm{rel}_i",
     reference="Buckley and Voorhees, Evaluating evaluation measure stability, SIGIR 2000; trec_eval map and map_cut",
     parameters={"rel": REL, "norm": NORM},
     terms=_list_terms,

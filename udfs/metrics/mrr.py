@@ -18,6 +18,7 @@ def _list_terms(block: Block, k: int | None, *, rel: float | None) -> tuple[Floa
 
 
 @metric(
+    latex=r"\mathrm{RR} = \frac{1}{\mathrm{rank\ of\ the\ first\ relevant\ document}}",
     reference="Voorhees, The TREC-8 question answering track report, 1999; trec_eval recip_rank",
     parameters={"rel": REL},
     steps=_write_steps,

@@ -7,7 +7,7 @@ from udfs.graded import discount, weights_by_rank
 from udfs.ragged import Floats
 from udfs.registry import Parameter, metric
 
-GAIN = Parameter("exp2", "exp2 = 2^g − 1, which prizes the best documents; linear = g", choices=("exp2", "linear"))
+GAIN = Parameter("exp2", "exp2 = 2^g − 1, which rewards the best documents; linear = g", choices=("exp2", "linear"))
 
 
 def _list_terms(block: Block, k: int | None, *, gain: str) -> tuple[Floats, Floats]:
@@ -29,6 +29,8 @@ def _write_steps(block: Block, k: int | None, *, gain: str) -> str:
 
 
 @metric(
+    latex=r"\mathrm{NDCG@}k = \frac{\mathrm{DCG@}k}{\mathrm{IDCG@}k}, "
+    r"\qquad \mathrm{DCG@}k = \sum_{i=1}^{k} \frac{\mathrm{gain}(i)}{\log_2(i + 1)}",
     reference="Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 2002; "
     "exp2 gain after Burges et al., ICML 2005; trec_eval ndcg and ndcg_cut are gain=linear",
     parameters={"gain": GAIN},
@@ -53,6 +55,7 @@ def ndcg(block: Block, k: int | None, *, gain: str) -> Floats:
 
 
 @metric(
+    latex=r"\mathrm{DCG@}k = \sum_{i=1}^{k} \frac{\mathrm{gain}(i)}{\log_2(i + 1)}",
     reference="Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 2002",
     parameters={"gain": GAIN},
     defined="gain",

@@ -8,6 +8,8 @@ from udfs.registry import metric
 
 
 @metric(
+    latex=r"\mathrm{novelty@}k = "
+    r"-\frac{1}{n} \sum_{i \le k} \log_2 \frac{\mathrm{popularity}_i}{\sum_d \mathrm{popularity}_d}",
     reference="Zhou et al., Solving the apparent diversity-accuracy dilemma of recommender systems, PNAS 2010",
     defined="always",
     needs=("documents",),

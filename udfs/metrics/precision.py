@@ -12,11 +12,12 @@ def _divisor(block: Block, k: int | None, *, rel: float | None, over: str) -> In
 
 
 @metric(
+    latex=r"\mathrm{precision@}k = \frac{\mathrm{hits\ in\ the\ top\ } k}{k}",
     reference="Cleverdon, The Cranfield tests on index language devices, 1967; trec_eval P and set_P",
     parameters={
         "rel": REL,
         "over": Parameter(
-            "k", "k = divide by k, though the list be shorter; retrieved = by min(k, retrieved)", ("k", "retrieved")
+            "k", "k = divide by k, even if the list is shorter; retrieved = by min(k, retrieved)", ("k", "retrieved")
         ),
     },
     pool=_divisor,

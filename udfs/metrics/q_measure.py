@@ -8,6 +8,8 @@ from udfs.registry import NORM, REL, metric
 
 
 @metric(
+    latex=r"Q\mathrm{@}k = "
+    r"\frac{1}{R} \sum_{r=1}^{k} \mathrm{rel}_r \cdot \frac{C_r + \mathrm{cg}_r}{r + \mathrm{cg}^{*}_r}",
     reference="Sakai, On the reliability of information retrieval metrics based on graded relevance, IPM 2007",
     parameters={"rel": REL, "norm": NORM},
 )

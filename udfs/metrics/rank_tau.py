@@ -12,6 +12,7 @@ from udfs.registry import metric
 
 
 @metric(
+    latex=r"\tau = \frac{\mathrm{concordant} - \mathrm{discordant}}{\mathrm{pairs}}",
     reference="Kendall, A new measure of rank correlation, Biometrika 1938",
     defined="always",
     condensable=False,

@@ -11,6 +11,7 @@ from udfs.registry import Parameter, metric
 
 
 @metric(
+    latex=r"\mathrm{RBO} = (1 - p) \sum_{d=1}^{\infty} p^{d-1} A_d",
     reference="Webber, Moffat and Zobel, A similarity measure for indefinite rankings, TOIS 2010, equation 32",
     parameters={"p": Parameter(0.9, "the weight of each rank against the one above it", minimum=0.0, maximum=1.0)},
     defined="always",

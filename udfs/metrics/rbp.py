@@ -27,6 +27,7 @@ def _list_terms(
 
 
 @metric(
+    latex=r"\mathrm{RBP} = (1 - p) \sum_{i} \mathrm{rel}_i \, p^{i-1}",
     reference=SOURCE,
     parameters={
         "p": PATIENCE,
@@ -57,7 +58,13 @@ def rbp(block: Block, k: int | None, *, p: float, rel: float | None, graded: boo
     return hits.sums(weight, k)
 
 
-@metric(reference=SOURCE, parameters={"p": PATIENCE}, defined="labelled", condensable=False)
+@metric(
+    latex=r"\mathrm{residual} = p^{n} + (1 - p) \sum_{i \le n,\ \mathrm{unjudged}} p^{i-1}",
+    reference=SOURCE,
+    parameters={"p": PATIENCE},
+    defined="labelled",
+    condensable=False,
+)
 def rbp_residual(block: Block, k: int | None, *, p: float) -> Floats:
     """How much higher rbp could be if every document without a label were relevant.
 

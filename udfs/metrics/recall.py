@@ -13,6 +13,7 @@ def _divisor(block: Block, k: int | None, *, rel: float | None, cap: bool) -> In
 
 
 @metric(
+    latex=r"\mathrm{recall@}k = \frac{\mathrm{hits\ in\ the\ top\ } k}{\mathrm{relevant}}",
     reference="Cleverdon, The Cranfield tests on index language devices, 1967; trec_eval recall and set_recall",
     parameters={
         "rel": REL,

@@ -6,6 +6,7 @@ from udfs.registry import REL, metric
 
 
 @metric(
+    latex=r"\mathrm{Rprec} = \frac{\mathrm{hits\ in\ the\ top\ } R}{R}",
     reference="trec_eval Rprec",
     parameters={"rel": REL},
     cutoff="none",

@@ -36,6 +36,8 @@ def _coverable(block: Block, rel: float | None) -> tuple[Ragged, Ints]:
 
 
 @metric(
+    latex=r"\alpha\mathrm{-NDCG@}k = \frac{\alpha\mathrm{-DCG@}k}{\mathrm{ideal\ } \alpha\mathrm{-DCG@}k}, "
+    r"\qquad \alpha\mathrm{-DCG@}k = \sum_{i=1}^{k} \frac{\mathrm{rel}_i \, (1 - \alpha)^{c_i}}{\log_2(i + 1)}",
     reference="Clarke et al., Novelty and diversity in information retrieval evaluation, SIGIR 2008",
     parameters={
         "alpha": Parameter(

@@ -7,6 +7,8 @@ from udfs.registry import metric
 
 
 @metric(
+    latex=r"\mathrm{unseen@}k = "
+    r"\frac{\sum_{i \le k,\ \mathrm{no\ evidence}} 1 / \log_2(i + 1)}{\sum_{i \le k} 1 / \log_2(i + 1)}",
     reference="the complement of Judged in ir_measures, weighted as in Järvelin and Kekäläinen, TOIS 2002",
     defined="labelled",
     condensable=False,

@@ -57,7 +57,7 @@ def plan_sample(
     """Draw `queries` queries of a published comparison, by the spread of their differences over draws."""
     if queries < FEWEST:
         raise ConfigurationError(
-            f"{queries} judged queries decide nothing", where="--queries", hint=f"draw {FEWEST} or more"
+            f"{queries} judged queries are too few to decide anything", where="--queries", hint=f"draw {FEWEST} or more"
         )
     row = _find_comparison(tables, spec, baseline, candidate)
     read = _read_spread(tables, spec, baseline, candidate)

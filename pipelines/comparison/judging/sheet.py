@@ -43,7 +43,9 @@ def require_sheet_path(path: Path) -> None:
             f"cannot tell the format of {path.name!r}", where="--to", hint="end it in .csv or .jsonl"
         )
     if path.exists():
-        raise ConfigurationError(f"{path} exists, and may have grades", where="--to", hint="give another path")
+        raise ConfigurationError(
+            f"{path} exists already and may contain grades", where="--to", hint="give another path"
+        )
 
 
 def write_sheet(path: Path, rows: Iterable[SheetRow]) -> None:

@@ -28,6 +28,6 @@ def judged_queries(pair: ComparedPair) -> str | None:
         )
     return (
         f"The judged queries do not correct {spec.name}: of {queries:,} drawn queries {graded:,} have grades, and "
-        f"{complete:,} have the top of both lists graded in whole; {FEWEST} and {MIN_COMPLETE:.0%} of those with "
+        f"{complete:,} have the top of both lists fully graded; {FEWEST} and {MIN_COMPLETE:.0%} of those with "
         "grades are needed. Was the sheet drawn for this candidate?"
     )

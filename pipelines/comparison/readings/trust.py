@@ -30,14 +30,14 @@ def low_power(pair: ComparedPair) -> str | None:
     if pair.direction(row) == 0 and row["detectable_delta"] > matters > 0:
         if row["hull"] or (row["label_share"] or 0.0) > _MOSTLY:
             return (
-                f"no difference in {spec.name} is certain, and only one of {row['detectable_delta']:.4f} could have "
-                f"been shown: for {matters:.4f} it takes better labels (judged queries, or a longer log) rather than "
-                "more queries."
+                f"the difference in {spec.name} is not significant, and only one of {row['detectable_delta']:.4f} or "
+                f"more would have been detected. To detect {matters:.4f}, get better labels (judged queries, or a "
+                "longer log) rather than more queries."
             )
         needed = row["queries"] * (row["detectable_delta"] / matters) ** 2
         return (
-            f"no difference in {spec.name} is certain, and {row['queries']:,} queries could only have shown one of "
-            f"{row['detectable_delta']:.4f}: for {matters:.4f} it takes about {needed:,.0f} queries."
+            f"the difference in {spec.name} is not significant, and {row['queries']:,} queries detect only one of "
+            f"{row['detectable_delta']:.4f} or more. To detect {matters:.4f} takes about {needed:,.0f} queries."
         )
     return None
 
@@ -225,8 +225,8 @@ def _describe_learned_days(pair: ComparedPair) -> str | None:
         )
     return (
         f"{' and '.join(learned)} learned from the clicks that the labels come from, and compared systems learned from "
-        "every day of the log, so that none could be left out: part of its value is its own echo. Take days that "
-        "nobody learned from."
+        "every day of the log, so that none could be left out: part of its score only reflects what it was trained on. "
+        "Take days that nobody learned from."
     )
 
 
@@ -240,6 +240,6 @@ def _describe_overlap(pair: ComparedPair) -> str | None:
             if first <= days.last and days.first <= last:
                 return (
                     f"{system} learned from clicks of {first} to {last}, and the labels come from those of "
-                    f"{days.first} to {days.last}: part of its value is its own echo."
+                    f"{days.first} to {days.last}: part of its score only reflects what it was trained on."
                 )
     return None

@@ -50,7 +50,7 @@ def diagnose_graph(
         documents = evidence.edge_pairs.sum(axis=(0, 2))
         weak = int(np.argmin(strength))
         sentence = (
-            f"all {linked.size} positions are connected; the weakest is position {weak + 1}, with the evidence of "
+            f"All {linked.size} positions are connected; the weakest is position {weak + 1}, with the evidence of "
             f"{strength[weak]:,.0f} impressions from {documents[weak]:,.0f} moves of documents"
         )
         return CurveDiagnostic("connected", 1.0, False, f"{sentence}{consequence and '; '}{consequence}.")
@@ -58,12 +58,13 @@ def diagnose_graph(
     if linked.sum() == 1:
         can = "cannot" if set(estimate.basis[1:]) == {"assumed"} else "can hardly"
         sentence = (
-            f"position bias {can} be estimated from this log: {reason}; {consequence}. Serve some pages with another "
+            f"Position bias {can} be estimated from this log: {reason}; {consequence}. Serve some pages with another "
             "ranker, or swap results at random."
         )
         return CurveDiagnostic("connected", 0.0, True, sentence)
     connected = format_positions(np.flatnonzero(linked))
-    sentence = f"positions {format_positions(away)} are not connected to {connected}: {reason}; {consequence}."
+    which = f"Positions {format_positions(away)} are" if away.size > 1 else f"Position {away[0] + 1} is"
+    sentence = f"{which} not connected to {connected}: {reason}; {consequence}."
     return CurveDiagnostic("connected", float(linked.mean()), True, sentence)
 
 
@@ -106,7 +107,7 @@ def diagnose_moves(shown: float, moved: float, limit: float) -> CurveDiagnostic:
             "is personalised, its positions depend on relevance to the user, and the curve cannot be trusted."
         )
         return CurveDiagnostic("personalised", share, True, sentence)
-    sentence = f"documents keep their position within one system and day ({share:.1%} of impressions off it)."
+    sentence = f"Documents keep their position within one system and day ({share:.1%} of impressions are off it)."
     return CurveDiagnostic("personalised", share, False, sentence)
 
 
@@ -122,7 +123,7 @@ def diagnose_trend(evidence: PositionEvidence, curve: Floats) -> list[CurveDiagn
         return []
     significant = bool(2 * special.ndtr(-abs(slope) / error) < SIGNIFICANCE)
     trend, wrong = significant and abs(slope) > _TREND, _find_wrong_positions(log_p, evidence)
-    sentence = f"after correction, a document's click rate changes with its position k as k^{slope:+.3f} (±{error:.3f})"
+    sentence = f"After correction, a document's click rate changes with its position k as k^{slope:+.3f} (±{error:.3f})"
     if trend:
         sentence += ": the curve does not fit this log"
     elif wrong.size:
@@ -174,7 +175,7 @@ def diagnose_agreement(names: Sequence[str], one: CurveEstimate, other: CurveEst
     level = -special.ndtri(SIGNIFICANCE / 2 / max(error.size, 1))
     beyond = np.abs(np.log(other.positions / one.positions))[1:] > level * error
     warn = gap > _AGREEMENT and bool(beyond.any())
-    sentence = f"{names[0]} and {names[1]} differ by {gap:.1%} on average"
+    sentence = f"The curves of {names[0]} and {names[1]} differ by {gap:.1%} on average"
     if warn:
         where = format_positions(np.flatnonzero(beyond) + 1)
         sentence += f", beyond their errors at {where}: the model does not fit this log"

@@ -30,7 +30,7 @@ def diagnose_fit(cells: Cells, curve: Curve) -> list[CurveDiagnostic]:
     fitted, plain = (float(2 ** (-values[use].sum() / np.log(2) / shown)) for _, values in (with_curve, without))
     by_bucket = np.bincount(cells.bucket[use], weights=(with_curve[1] - without[1])[use]).astype(np.float64)
     worse = _is_negative(by_bucket[np.unique(cells.bucket[use])])
-    sentence = f"perplexity of held-out clicks: {fitted:.4f} with the curve, {plain:.4f} without correction"
+    sentence = f"Perplexity of held-out clicks: {fitted:.4f} with the curve, {plain:.4f} without correction"
     sentence += "; the curve does not help." if worse else "."
     return [CurveDiagnostic("held_out_perplexity", fitted, worse, sentence)]
 

@@ -51,19 +51,25 @@ def _render_gate(data: ReportData) -> Markup | None:
 
 
 def _render_card(data: ReportData, answer: CandidateAnswer) -> Markup:
-    """The verdict on one candidate, what to do, and the largest risk in full."""
+    """The verdict on one candidate, what to do, and the largest risk; "What it means" explains it."""
     tone, words = OUTCOMES[answer.outcome]
     pair = (answer.baseline, answer.candidate)
     readings = [r for r in data.manifest.readings if (r["baseline"], r["candidate"]) == pair]
-    cautions = [h("li", text(r["text"], 600)) for r in sort_readings(readings)[:CAUTIONS]]
+    risks = [r["text"].partition(". ")[0].rstrip(".") for r in sort_readings(readings)[:CAUTIONS]]
+    cautions = [h("li", text(f"{risk}.", 600)) for risk in risks]
     return h(
         "article",
         h("p", h("span", words, class_=f"badge {tone}".strip())),
-        h("p", h("b", text(answer.sentence, 400)), class_="lead"),
+        h("p", h("b", text(_join_percent(answer.sentence), 400)), class_="lead"),
         h("p", h("b", "What to do: "), text(answer.advice, 400)),
         h("ul", cautions, class_="readings") if cautions else None,
         class_=f"card {tone}".strip(),
     )
+
+
+def _join_percent(sentence: str) -> str:
+    """Keep a number and its % sign on one line."""
+    return sentence.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def _draw_effects(data: ReportData) -> Markup | None:

@@ -36,8 +36,8 @@ def render_systems(data: ReportData) -> Markup | None:
     note = f"Means over queries with their {format_ci(data.manifest.config)}."
     if marked:
         note += (
-            f" † is over other queries than {data.baseline}’s, so that the two means do not compare; the differences "
-            "below are over the same queries."
+            f" † is over different queries from {data.baseline}’s, so the two means are not comparable; the "
+            "differences below are over the same queries."
         )
     table = render_table(columns, rows, of=len(data.manifest.systems), whole="segment_metrics")
     return h("section", h("h2", "All systems"), h("p", note, class_="quiet"), table, id="systems")

@@ -124,7 +124,7 @@ def test_published_runs_are_compared_and_give_the_number_of_queries_needed(in_tu
         ]
     )
     assert (evaluated.returncode, power.returncode) == (0, 0)
-    assert "queries show a true difference of 0.01 in 80% of cases" in power.stdout
+    assert "queries detect a true difference of 0.01 in 80% of cases" in power.stdout
     assert compared.returncode == 0, compared.stderr
     assert "ndcg@10, mean over queries: +0.0179 = +0.0179 within" in compared.stdout
     assert unknown.returncode == 3

@@ -336,7 +336,7 @@ def test_agreement_scores_the_order_of_each_by_the_grades_of_the_other(spark: Sp
     chance = 8 * d.mean() / (7 * d[0] + d[1])
     assert agreement.behaviour_order_by_chance == pytest.approx((chance + level) / 2)
     assert describe_agreement(agreement.asDict()) == [
-        f"behaviour and judges agree on 14% of 7 pairs, weighted κ {agreement.weighted_kappa:.2f}",
+        f"Behaviour and judges agree on 14% of 7 pairs, weighted κ {agreement.weighted_kappa:.2f}",
         f"behaviour's order by the judges' grades: NDCG@10 {agreement.behaviour_order:.3f} over 2 queries, "
         f"{agreement.behaviour_order_by_chance:.3f} by chance",
         f"the judges' order by behaviour's grades: NDCG@10 {agreement.judges_order:.3f} over 2 queries, "

@@ -102,7 +102,7 @@ def run_label(spark: SparkSession, log: OddLog, folder: Path) -> LabelRun:
 def test_one_query(spark: SparkSession, tmp_path: Path) -> None:
     run = run_label(spark, build_log(pages=250, queries=1, positions=10), tmp_path)
     assert "systems" not in run.sentences, "both systems are named, whatever the query is called"
-    assert run.sentences["personalised"].startswith("documents keep their position within one system and day (0.0%")
+    assert run.sentences["personalised"].startswith("Documents keep their position within one system and day (0.0%")
     assert run.manifest.labels["kept"]["impressions"] == 2500
     assert len(run.labels) == 10
     assert run.labels["grade"].notna().all()
@@ -132,7 +132,7 @@ def test_one_system_that_moves_nothing(spark: SparkSession, tmp_path: Path) -> N
     run = run_label(spark, log, tmp_path)
     assert log.impressions.groupby(["query_id", "doc_id"])["position"].nunique().max() == 1
     assert "no document was shown both at position 1 and at another" in run.sentences["connected"]
-    assert run.sentences["systems"].startswith("one system, p, served all pages")
+    assert run.sentences["systems"].startswith("One system, p, served all pages")
 
 
 def test_anonymous_users(spark: SparkSession, tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_results_logged_when_scrolled_into_view_in_two_blocks(spark: SparkSessio
     block = seen[seen["position"] == 1].iloc[::10].assign(doc_id="carousel", system="a")
     log = OddLog(pd.concat([seen, block]), whole.clicks.merge(seen[["serp_id", "doc_id"]]))
     run = run_label(spark, log, tmp_path)
-    assert run.sentences["blocks"].startswith(f"on {len(block)} of 600 pages several documents have the same position")
+    assert run.sentences["blocks"].startswith(f"On {len(block)} of 600 pages several documents have the same position")
     assert "scrolled into view" in run.sentences["thinning"]
     shown = seen["position"].value_counts()
     assert f"position 8 is shown on {shown[8] / (600 + len(block)):.0%} of the pages" in run.sentences["thinning"]

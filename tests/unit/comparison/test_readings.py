@@ -292,7 +292,7 @@ def test_judged_queries_are_read_for_the_pair_that_they_were_drawn_for() -> None
     assert "+0.0300 [+0.0100, +0.0500]" in text and "14 are incomplete" in text
     assert "judged_queries" not in fired(of_far | {"delta_corrected": None}, sheet_counts=counts)
     alone = fired(of_far | {"delta_corrected": None}, sheet_counts=counts[1:])["judged_queries"]
-    assert "of 100 drawn queries 90 have grades, and 5 have the top of both lists graded in whole" in alone
+    assert "of 100 drawn queries 90 have grades, and 5 have the top of both lists fully graded" in alone
     assert "judged_queries" not in fired(of_new)
 
 

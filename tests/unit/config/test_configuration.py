@@ -30,11 +30,11 @@ def test_base_is_under_profile_is_under_set(tmp_path: Path) -> None:
     profile = write(tmp_path, "profile.yaml", "extends: base.yaml\nwarehouse: from profile\nmax_rejected: 0.2\n")
     loaded = load_config(profile, ["max_rejected=0.3", "inputs.rankings.format=csv"])
     assert loaded.config.metrics == ("recall@5",)
-    assert loaded.config.warehouse == "from profile"
+    assert loaded.config.warehouse == str(tmp_path / "from profile")
     assert loaded.config.max_rejected == 0.3
     assert loaded.config.inputs.rankings is not None
     assert loaded.config.inputs.rankings.format == "csv"
-    assert loaded.config.inputs.rankings.path == "r"
+    assert loaded.config.inputs.rankings.path == str(tmp_path / "r")
     assert loaded.origin("metrics") == str(tmp_path / "base.yaml")
     assert loaded.origin("warehouse") == str(profile)
     assert loaded.origin("max_rejected") == "--set max_rejected"
@@ -61,18 +61,18 @@ def test_environment_variables_are_expanded_where_they_are_written(
         ("metrics: [recall@1, ndgc@10]", "at metrics[1]"),
         ("metrics: [ndcg@10, ndcg(gain=exp2)@10]", "ndcg@10 is listed twice"),
         ("metrics: ndgc@10", "unknown metric 'ndgc@10': did you mean 'ndcg@10'?"),
-        ("metrics: []", "at metrics: it must have at least 1 entries"),
+        ("metrics: []", "at metrics: it must have 1 or more entries"),
         ("metrics: {ndcg: 10}", "at metrics: a list is needed, such as [a, b]"),
         ("max_rejected: plenty", "wrong value 'plenty'"),
         ("max_rejected: plenty", "at max_rejected: a number is needed"),
         ("max_rejected: 2", "at max_rejected: it must be at most 1"),
-        ("spark: 3", "at spark: keys with values are needed"),
-        ("warehouse: 3", "at warehouse: a text is needed"),
+        ("spark: 3", "at spark: a mapping of keys to values is needed"),
+        ("warehouse: 3", "at warehouse: text is needed"),
         ("tracking: {enabled: maybe}", "at tracking.enabled: true or false is needed"),
         ("statistics: {replicates: 1.5}", "at statistics.replicates: a whole number is needed"),
         ("conventions: {ties: coin}", "'doc_id_desc', 'doc_id_asc' or 'error'"),
         ("segments: [device]", "segments need inputs.queries"),
-        ("warehouse: [a", "not a YAML file"),
+        ("warehouse: [a", "cannot parse the YAML"),
         ("warehouse: a\nwarehouse: b", "duplicate key 'warehouse'"),
     ],
 )
@@ -157,6 +157,12 @@ def test_the_configuration_cannot_be_changed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="frozen"):
         config.warehouse = "elsewhere"  # type: ignore[misc]
     assert isinstance(config, Config)
+
+
+def test_a_wrong_metric_is_one_message(tmp_path: Path) -> None:
+    message = error(write(tmp_path, "c.yaml", INPUTS), "metrics=ndgc@10")
+    assert message.startswith("unknown metric 'ndgc@10': did you mean 'ndcg@10'? Known: ")
+    assert message.endswith("(in --set metrics at metrics[0])") and "\n" not in message
 
 
 @pytest.mark.parametrize("profile", sorted(p.name for p in Path("conf").glob("*.yaml")))

@@ -33,8 +33,8 @@ def refuse(folder: Path, text: str, *overrides: str) -> str:
     [
         (BOMB, "more than 10,000 values, with aliases written out"),
         (f"{BOMB}quality: {{a: *i}}", "more than 10,000 values"),
-        (INPUTS + "trained: &a {x: *a}", "an alias refers to what it is part of"),
-        (INPUTS + "metrics: &a [*a]", "an alias refers to what it is part of"),
+        (INPUTS + "trained: &a {x: *a}", "an alias refers to itself"),
+        (INPUTS + "metrics: &a [*a]", "an alias refers to itself"),
         ("inputs: " + "[" * 5000, "nested too deeply"),
         ("inputs: " + "{a: " * 5000, "nested too deeply"),
         ("extends: 5", "cannot extend 5"),
@@ -47,7 +47,7 @@ def refuse(folder: Path, text: str, *overrides: str) -> str:
         ("a: " + "9" * 5000, "digits"),
         ("a: !!python/object/apply:os.system [ls]", "could not determine a constructor"),
         ("? [a]\n: b", "unhashable"),
-        (INPUTS + "1: 2", "a key is a text; write it in quotes"),
+        (INPUTS + "1: 2", "a key must be text; write it in quotes"),
         (INPUTS + f"warehouse: [{'x' * 100_000}]", "wrong value ['xxx"),
         (INPUTS + "# " + "x" * (1 << 20), "larger than 1 MB"),
     ],
@@ -79,7 +79,7 @@ def test_a_hostile_override_is_refused(tmp_path: Path, override: str) -> None:
 def test_an_empty_place_is_refused(tmp_path: Path, key: str, value: str) -> None:
     inputs = INPUTS if "table" not in key else INPUTS.replace("path: r", "table: t")
     message = refuse(tmp_path, inputs, f"{key}='{value}'")
-    assert "the place is empty" in message
+    assert "the path is empty" in message
     assert key in message
 
 

@@ -116,6 +116,18 @@ def test_what_is_missing_is_marked_in_the_draft(tmp_path: Path) -> None:
     assert yaml.safe_load(text) == {"inputs": {"impressions": {"path": sample.path, "format": "csv", "columns": None}}}
 
 
+def test_paths_of_a_draft_are_relative_to_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipelines.config.load import load_config
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "conf").mkdir()
+    write_lines(tmp_path / "pages.json", {"page_id": "s1", "q": "red", "t": 1793520000, "results": ["d1", "d2"]})
+    assert invoke(assay, ["inspect", "pages.json", "--draft", "conf/draft.yaml"]) == 0
+    assert "path: ../pages.json" in (tmp_path / "conf" / "draft.yaml").read_text()
+    inputs = load_config("conf/draft.yaml", ["inputs.interactions.path=events"]).config.inputs
+    assert inputs.impressions is not None and inputs.impressions.path == "pages.json"
+
+
 def test_the_command_writes_a_draft_that_loads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from pipelines.config.load import load_config
 

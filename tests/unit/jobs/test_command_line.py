@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import tomllib
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def test_commands_without_spark_print_json(tmp_path: Path, capsys: pytest.Captur
     assert call_json(capsys, "metrics", "ndcg")[0]["written"] == "ndcg(gain, judged_only)[@k]"
     assert call_json(capsys, "power", "--delta", "0.01", "--stddev", "0.25")["needed"] == 4906
     (good, *_) = call_json(capsys, "doctor", "--no-spark", *at)
-    assert good == {"check": "Python", "good": True, "found": good["found"], "mend": ""}
+    assert good == {"check": "Python", "good": True, "detail": good["detail"], "fix": ""}
 
 
 def test_the_doctor_prints_how_to_fix_what_is_missing(
@@ -140,7 +141,13 @@ def test_the_doctor_reads_the_version_of_java(
     assert doctor.check_java().good is good
 
 
-def test_a_stage_is_one_line_with_rows_and_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_warning_about_an_optional_package_does_not_reach_the_terminal() -> None:
+    configure_logging(["evaluate"], debug=False)
+    # Any other warning is an error in these tests.
+    warnings.warn("SOCKS support in urllib3 requires the installation of optional dependencies", stacklevel=1)
+
+
+def test_a_stage_is_one_line_with_seconds_and_the_rows_it_wrote(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging(["evaluate", "--log", "json"], debug=False)
     stages, tables = Stages(), {"labels": TableRecord(path="l", rows=3)}
     stages.tables = tables
@@ -155,7 +162,7 @@ def test_a_stage_is_one_line_with_rows_and_seconds(capsys: pytest.CaptureFixture
     configure_logging(["evaluate"], debug=False)
     with stages.stage("again"):
         time.sleep(0.01)
-    assert re.search(r"INFO pipelines.stages stage=again seconds=\d\.\d rows=0\n$", capsys.readouterr().err)
+    assert re.search(r"INFO pipelines.stages stage=again seconds=\d\.\d\n$", capsys.readouterr().err)
 
 
 def test_the_live_list_shows_what_ended_and_what_runs() -> None:

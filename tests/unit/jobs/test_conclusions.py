@@ -79,12 +79,30 @@ def test_what_a_comparison_rests_on_is_shown_for_the_first_metric(capsys: pytest
     shown = capsys.readouterr().out
     below = shown.partition("What the difference in ndcg@10 rests on")[2]
     line = next(line for line in below.splitlines() if "new − old" in line)
-    assert line.split() == ["new", "−", "old", "61%", "30%", "–", "hull", "of", "+0.0200", "and", "-0.0400"]
+    assert line.split() == ["new", "−", "old", "61%", "30%", "–", "+0.0200", "and", "-0.0400"]
     assert "50%" not in below and below.count("new − old") == 1
     show_conclusions(manifest(), [row("ndcg_at_10", **rests | {"hull": False})], [], ["ndcg@10"])
     assert "one answer" in capsys.readouterr().out
     show_conclusions(manifest(), [row("ndcg_at_10", label_share=None)], [], ["ndcg@10"])
     assert "rests on" not in capsys.readouterr().out, "without draws there is nothing to say"
+
+
+def test_other_ways_to_count_unjudged_documents_fit_80_columns(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rules = ("posterior", "cut_then_condense", "zero", "condense")
+    variants: list[dict[str, Any]] = [
+        {"baseline": "bm25", "candidate": candidate, "metric": "ndcg_at_10", "unjudged": rule}
+        | {"delta": delta, "p_value": 0.01, "gate": gate, "queries": 109 if rule == "cut_then_condense" else 200}
+        for candidate, delta, gate in (("pruned", -0.0529, None), ("neural", 0.1652, "pass"))
+        for rule in rules
+    ]
+    show_conclusions(manifest(), [], variants, ["ndcg@10"])
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == "Δ ndcg@10 against bm25, with unjudged documents …"
+    assert lines[-2].split() == ["neural", "+0.1652*", "✓", "+0.1652*", "✓", "n=109", "+0.1652*", "✓", "+0.1652*", "✓"]
+    assert lines[-1].split() == ["pruned", "-0.0529*", "-0.0529*", "n=109", "-0.0529*", "-0.0529*"]
 
 
 def test_sums_of_gains_are_shown_by_query_and_by_traffic(capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,7 +96,7 @@ def test_means_over_other_queries_are_marked_and_have_their_number(capsys: pytes
     shown = capsys.readouterr().out
     line = next(line for line in shown.splitlines() if "neural" in line)
     assert line.split() == ["neural", "0.5006", "0.5309†", "(n=109)", "1,234", "5"]
-    assert "† over other queries than bm25's" in shown and shown.count("†") == 2
+    assert "† over different queries from bm25's" in shown and shown.count("†") == 2
     show_means(*build_run(), ["ndcg@10", "recall@10"])
     assert "†" not in capsys.readouterr().out
 

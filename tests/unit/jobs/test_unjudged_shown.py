@@ -29,6 +29,6 @@ def test_every_way_to_count_the_unjudged_stands_beside_the_rule(
     # judged@10 is computed where labels come from behaviour, whether it is configured or not.
     show_conclusions(manifest, [comparison("ndcg_at_10"), comparison("judged_at_10")], ways, ["ndcg@10"])
     output = capsys.readouterr().out
-    assert "judged" not in output.split("The same with unjudged documents")[0]
-    cells = ("+0.0200* ✓, 120 queries", "-0.0100* ✗, 150 queries", "+0.0010 ?, 150 queries")
+    assert "judged" not in output.split("with unjudged documents")[0]
+    cells = ("+0.0200* ✓  ", "-0.0100* ✗ n=150", "+0.0010 ? n=150")
     assert all(cell in output for cell in cells)

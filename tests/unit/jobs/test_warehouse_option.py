@@ -42,6 +42,17 @@ def test_the_warehouse_is_that_of_the_option_the_configuration_the_environment_o
     assert "no warehouse is named: give --warehouse or --config, set ASSAY_WAREHOUSE" in capfd.readouterr().err
 
 
+def test_power_finds_the_warehouse_and_names_the_metrics_and_candidates_that_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    publish(tmp_path / "warehouse")
+    monkeypatch.chdir(tmp_path)
+    assert invoke(assay, ["power", "--delta", "0.01", "--metric", "ndcg@5"]) == 3
+    assert "does not compare ndcg@5: did you mean 'ndcg@10'? Known: ndcg@10" in capfd.readouterr().err
+    assert invoke(assay, ["power", "--delta", "0.01", "--metric", "ndcg@10", "--candidate", "newer"]) == 3
+    assert "does not compare newer: did you mean 'new'? Known: new" in capfd.readouterr().err
+
+
 def test_runs_are_listed_with_their_ids_in_whole(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     publish(tmp_path, run="aaaaaaaaaaaa-000001", systems=[f"a-system-with-a-long-name-{n}" for n in range(5)])
     publish(tmp_path, run="bbbbbbbbbbbb-000002", committed_at="2026-11-03T04:00:00+00:00")

@@ -57,7 +57,7 @@ def test_positions_that_no_document_connects_are_named() -> None:
     diagnostic = diagnose_graph(evidence, estimate(evidence), SETTINGS)
     assert diagnostic.warning
     assert diagnostic.sentence.startswith(
-        "positions 7–10 are not connected to 1–6: no document was shown both there and at another position; "
+        "Positions 7–10 are not connected to 1–6: no document was shown both there and at another position; "
         "a curve pulled to (1/k)^"
     )
     assert diagnostic.sentence.endswith("is used for 7–10.")
@@ -94,7 +94,7 @@ def test_a_log_without_any_movement_says_that_bias_cannot_be_estimated() -> None
     diagnostic = diagnose_graph(evidence, curve, SETTINGS)
     assert diagnostic.warning
     assert diagnostic.sentence.startswith(
-        "position bias cannot be estimated from this log: no document was shown both at position 1 and at another "
+        "Position bias cannot be estimated from this log: no document was shown both at position 1 and at another "
         "position; an assumed curve (1/k)^1 is used for 2–10."
     )
     assert curve.positions == pytest.approx(TRUE)
@@ -157,7 +157,7 @@ def test_estimators_that_disagree_beyond_their_errors_are_reported() -> None:
     assert diagnostic.warning
     assert diagnostic.value == pytest.approx(np.mean(1 - TRUE[1:] ** 0.2))
     assert diagnostic.sentence == (
-        f"all_pairs and em differ by {diagnostic.value:.1%} on average, beyond their errors at 2–10: "
+        f"The curves of all_pairs and em differ by {diagnostic.value:.1%} on average, beyond their errors at 2–10: "
         "the model does not fit this log."
     )
     vague = diagnose_agreement(names, exact, build_estimate(TRUE**1.2, 0.5))

@@ -103,7 +103,7 @@ def test_the_announced_curve_is_the_one_in_use() -> None:
 def test_a_log_that_moves_nothing_says_so() -> None:
     _, sentences = fit(draw_still())
     assert sentences["connected"].startswith(
-        "position bias cannot be estimated from this log: no document was shown both at position 1 and at another "
+        "Position bias cannot be estimated from this log: no document was shown both at position 1 and at another "
         "position; an assumed curve (1/k)^1 is used for 2–10."
     )
 
@@ -119,7 +119,7 @@ def test_documents_below_the_minimum_are_counted_not_denied(shape: str, moves: i
     best = weight[(clicks + clicks.T)[0] > 0].max()
     sentence = sentences["connected"]
     assert sentence.startswith(
-        "position bias can hardly be estimated from this log: documents were shown both at position 1 and at another "
+        "Position bias can hardly be estimated from this log: documents were shown both at position 1 and at another "
         f"position {moves} times, with evidence worth {best:.1f} impressions for the best pair of positions, below "
         "minimum_edge (10); "
     )

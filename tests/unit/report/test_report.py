@@ -118,7 +118,8 @@ def test_the_page_fetches_nothing_and_allows_only_its_own_script(tmp_path: Path)
 def test_the_report_and_the_tracked_run_have_the_verdict_in_one_sentence(tmp_path: Path) -> None:
     storage, manifest = publish(tmp_path)
     sentence = "new beats old: ndcg@10 +0.0749 (95 % CI +0.0649 to +0.0849) on 199 queries."  # 0.1 · 149 / 199
-    assert f"<b><bdi>{sentence}</bdi></b>" in render_report(storage, manifest)
+    unbroken = sentence.replace(" %", "\N{NO-BREAK SPACE}%")
+    assert f"<b><bdi>{unbroken}</bdi></b>" in render_report(storage, manifest)
     note = build_payload(storage, manifest, "assay").parent.tags["mlflow.note.content"]
     assert note.startswith(f"**{sentence}** No query got worse: try it online.")
 
@@ -162,7 +163,7 @@ def test_a_mean_over_other_queries_than_the_baselines_is_marked(tmp_path: Path) 
     fewer = [dict(row) for row in data.overall]
     next(row for row in fewer if (row["system"], row["metric"]) == ("new", "ndcg_at_10"))["queries"] = 150
     page = str(render_systems(replace(data, overall=fewer)))
-    assert page.count("]†</small>") == 1 and "† is over other queries than old’s" in page
+    assert page.count("]†</small>") == 1 and "† is over different queries from old’s" in page
     assert page.index("old (baseline)") < page.index("<bdi>new</bdi>")
     assert "†" not in str(render_systems(data))
 

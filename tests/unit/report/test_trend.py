@@ -51,7 +51,7 @@ def test_what_does_not_exist_is_refused(week: Storage) -> None:
         read_trend(week, parse_metric("ndcg@5"))
     with pytest.raises(InputError, match=r"no run has the segment 'devise' .*did you mean 'device'"):
         read_trend(week, NDCG, segment="devise", value="ios")
-    with pytest.raises(InputError, match=r"the value 'io' of the segment device .*Known: desktop, ios"):
+    with pytest.raises(InputError, match=r"the value 'io' of the segment device .*did you mean 'ios'\? Known: "):
         read_trend(week, NDCG, segment="device", value="io")
     with pytest.raises(InputError, match=r"system 'nev'.*did you mean 'new'"):
         read_trend(week, NDCG, systems=["nev"])
@@ -60,7 +60,7 @@ def test_what_does_not_exist_is_refused(week: Storage) -> None:
 def test_the_terminal_draws_one_line_per_date_and_one_per_change(week: Storage) -> None:
     lines = draw_trend(read_trend(week, NDCG, systems=["new"]))
     assert [line.split()[0] for line in lines] == ["ndcg@10", "2026-11-01", "2026-11-02", "──", "2026-11-03"]
-    assert lines[3].strip() == "── not comparable with the dates before: convention unjudged: zero → condense"
+    assert lines[3].strip() == "── not comparable with earlier dates: convention unjudged: zero → condense"
     places = [line.index("●") for line in lines if "●" in line]
     assert places[1] > places[0] == places[2]
 

@@ -138,7 +138,7 @@ def test_equal_scores_are_ordered_by_document_id() -> None:
     assert rows(run, labels)["mrr"] == pytest.approx(1 / 3)
     assert rows(run, labels)["tied"] == 2
     assert rows(run, labels, ties="doc_id_asc")["mrr"] == 1.0
-    with pytest.raises(DataQualityError, match="1 lists have documents at the same place, s, query q for one"):
+    with pytest.raises(DataQualityError, match="1 lists have documents at the same place, for example s, query q"):
         rows(run, labels, ties="error")
 
 

@@ -31,7 +31,7 @@ def test_a_metric_has_one_name_and_one_key(written: str, name: str, key: str) ->
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ("ndcg(gain=cubic)@10", r"'cubic' is not a value of gain in .* Known: exp2, linear"),
+        ("ndcg(gain=cubic)@10", r"'cubic' is not a value of gain in .* choose from exp2, linear"),
         ("rbp(p=2)", r"2 is out of range for p in .*: use 0 to 1"),
         ("rprec@10", r"it takes no cut-off"),
         ("retention", r"needs a cut-off: write retention@10"),

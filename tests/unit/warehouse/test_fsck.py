@@ -67,7 +67,7 @@ def test_another_schema(warehouse: Storage) -> None:
     pq.write_table(
         rows.set_column(rows.schema.get_field_index("weight"), "weight", rows["weight"].cast(pa.string())), file
     )
-    assert find_problems(warehouse)[f"{TABLE}/part-1.parquet"] == "has other columns than the files beside it"
+    assert find_problems(warehouse)[f"{TABLE}/part-1.parquet"] == "has different columns from the files beside it"
     for part in (0, 2):
         warehouse.delete(f"{TABLE}/part-{part}.parquet")
     assert find_problems(warehouse)[f"{TABLE}/part-1.parquet"] == "has the column weight as string, not double"
