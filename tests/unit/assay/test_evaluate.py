@@ -183,7 +183,7 @@ def test_wrong_arguments_are_explained(
 
 def test_lists_that_share_no_query_with_the_judgments_are_refused(tables: dict[str, Any]) -> None:
     other = tables["rankings"].assign(query_id=lambda t: t["query_id"].str.upper())
-    with pytest.raises(DataQualityError, match=r"no query that 'new', 'old' ranked has labels, 'Q0' for one; 'q0' has"):
+    with pytest.raises(DataQualityError, match=r"no query that 'new', 'old' ranked has labels, such as 'Q0'; 'q0' has"):
         assay.evaluate(other, tables["judgments"])
 
 
