@@ -24,7 +24,7 @@ def test_a_system_without_a_labelled_query_is_refused(spark: SparkSession) -> No
         conventions=Conventions(),
     )
     scored = scorer(labels).cache()
-    with pytest.raises(DataQualityError, match="no query that 'new' ranked has labels, 'Q1' for one; 'q1' has some"):
+    with pytest.raises(DataQualityError, match="no query that 'new' ranked has labels, such as 'Q1'; 'q1' has some"):
         require_common_queries(scored, scorer)
     require_common_queries(scored.where("system = 'old'"), scorer)
     scored.unpersist()
