@@ -127,10 +127,11 @@ class Storage:
                 yield info.path.removeprefix(self._root.rstrip("/") + "/")
 
     def age(self, name: str) -> float:
-        """Return the seconds since the newest file under `name` was written; infinite if there is none."""
+        """Return the seconds since the newest file or folder at or under `name` was written; infinite without one."""
         infos = [self._files.get_file_info(self._at(name))]
         if infos[0].type == fs.FileType.Directory:
-            infos = self._files.get_file_info(fs.FileSelector(self._at(name), recursive=True))
+            selector = fs.FileSelector(self._at(name), recursive=True, allow_not_found=True)
+            infos += self._files.get_file_info(selector)
         times = [info.mtime_ns / 1e9 for info in infos if info.mtime_ns]
         return time.time() - max(times) if times else float("inf")
 
