@@ -41,6 +41,11 @@ _WORKER_DIED = "Python worker exited unexpectedly"
 _FRAME = re.compile(r'^  File "(.+)", line (\d+), in (\S+)$', re.MULTILINE)
 MAX_MESSAGE = 600  # characters
 _CONDITION = re.compile(r"\[([A-Z][A-Z_]{3,}(?:\.[A-Z_]+)*)\]\s*(.*)")
+# A device that fails while Java reads a file; Spark gives no condition for it where it reads the footers of files.
+_READ_FAILED = re.compile(
+    r"java\.io\.IOException: [^\n]*\n(?:\s+at [^\n]*\n){0,2}?\s+at java\.base/java\.io\.FileInputStream\."
+)
+_CALL_FAILED = "An error occurred while calling "  # what Py4J says of any exception of Java
 _CAUSE = re.compile(r"^Caused by: [\w.$]+(?:Exception|Error): (?!\[)(.+)$", re.MULTILINE)
 
 
@@ -52,12 +57,13 @@ def describe_spark_error(error: Exception) -> tuple[str, str]:
     condition = condition or (match[1] if match else "")
     message = match[2] if match else text.strip().partition("\n")[0]
     causes = _CAUSE.findall(text)
+    message = "" if causes and message.startswith(_CALL_FAILED) else message
     return condition, " ".join(f"{message} {causes[-1] if causes else ''}".split())[:MAX_MESSAGE]
 
 
 def is_unreadable_input(error: Exception) -> bool:
     """Whether the error is about data that Spark cannot read."""
-    return describe_spark_error(error)[0].startswith(UNREADABLE)
+    return describe_spark_error(error)[0].startswith(UNREADABLE) or _READ_FAILED.search(str(error)) is not None
 
 
 def raise_cause(error: Exception) -> None:

@@ -55,11 +55,19 @@ def configure_logging(arguments: Sequence[str], *, debug: bool) -> None:
         handler.setFormatter(JsonLines())
     else:
         handler.setFormatter(SafeLines("%(asctime)s %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S"))
+    if not debug:
+        handler.addFilter(_drop_trace)
     # One line per stage, at its end; its begin is only for the live list and --debug.
     handler.addFilter(lambda record: debug or getattr(record, "state", None) != "begin")
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     for package in PACKAGES:
         logging.getLogger(package).setLevel(logging.DEBUG if debug else logging.INFO)
+
+
+def _drop_trace(record: logging.LogRecord) -> bool:
+    """Drop the stack trace of a record; libraries add one to what is no more than a warning."""
+    record.exc_info = record.exc_text = record.stack_info = None
+    return True
 
 
 def _is_json(arguments: Sequence[str]) -> bool:

@@ -27,6 +27,24 @@ failure: Lost task 1.0 in stage 5.0 (TID 11) (192.0.2.2 executor driver): java.i
 	at {writer}.write(Writer.java:59)
 Caused by: java.io.IOException: No space left on device
 """
+BROKEN = """An error occurred while calling o68.parquet.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 2.0 failed 1 times, most recent \
+failure: Lost task 0.0 in stage 2.0 (TID 2) (192.0.2.2 executor driver): org.apache.spark.SparkException: Exception \
+thrown in awaitResult:{space}
+	at org.apache.spark.util.ThreadUtils$.awaitResult(ThreadUtils.scala:359)
+Caused by: java.io.IOException: Input/output error
+	at java.base/java.io.{stream}.{call}Bytes(Native Method)
+	at java.base/java.io.{stream}.{call}({stream}.java:276)
+	at org.apache.hadoop.fs.RawLocalFileSystem$LocalFSFileInputStream.read(RawLocalFileSystem.java:231)
+"""
+
+
+def test_a_device_that_fails_while_inputs_are_read_is_an_unreadable_input() -> None:
+    message = r"^cannot read the data: Input/output error \(inputs.queries: /data/q\)"
+    with pytest.raises(InputError, match=message), raise_input_errors("inputs.queries: /data/q"):
+        raise RuntimeError(BROKEN.format(space=" ", stream="FileInputStream", call="read"))
+    with pytest.raises(RuntimeError), raise_input_errors("inputs.queries: /data/q"):
+        raise RuntimeError(BROKEN.format(space=" ", stream="FileOutputStream", call="write"))
 
 
 def test_an_exception_in_a_worker_is_reported_with_its_place() -> None:
