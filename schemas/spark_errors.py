@@ -32,6 +32,7 @@ UNREADABLE = (
 HINTS = {
     "PARQUET_TYPE": "rewrite it with types that Spark supports; times in microseconds, which pandas does with "
     'to_parquet(…, coerce_timestamps="us")',
+    "CANNOT_MERGE": "write the column with one type in all files, or read the days that agree",
 }
 _FULL = ("No space left on device", "Disk quota exceeded")
 # Parts of Spark that write to its local folders: results of shuffles, spilled rows, cached blocks.
@@ -45,6 +46,11 @@ _CONDITION = re.compile(r"\[([A-Z][A-Z_]{3,}(?:\.[A-Z_]+)*)\]\s*(.*)")
 _READ_FAILED = re.compile(
     r"java\.io\.IOException: [^\n]*\n(?:\s+at [^\n]*\n){0,2}?\s+at java\.base/java\.io\.FileInputStream\."
 )
+_SCHEMAS = re.compile(
+    r'Initial schema:\s*"?STRUCT<([^\n]*)>"?\s*'
+    r'Schema that cannot be merged with the initial schema:\s*"?STRUCT<([^\n]*)>'
+)
+_FIELD = re.compile(r"([^\s,<>:]+): (\w+(?:<[^<>]*>|\([^()]*\))?)")
 _CALL_FAILED = "An error occurred while calling "  # what Py4J says of any exception of Java
 _CAUSE = re.compile(r"^Caused by: [\w.$]+(?:Exception|Error): (?!\[)(.+)$", re.MULTILINE)
 
@@ -56,9 +62,19 @@ def describe_spark_error(error: Exception) -> tuple[str, str]:
     condition = (error.getCondition() or "") if isinstance(error, PySparkException) else ""
     condition = condition or (match[1] if match else "")
     message = match[2] if match else text.strip().partition("\n")[0]
+    message = _describe_difference(text) or message
     causes = _CAUSE.findall(text)
     message = "" if causes and message.startswith(_CALL_FAILED) else message
     return condition, " ".join(f"{message} {causes[-1] if causes else ''}".split())[:MAX_MESSAGE]
+
+
+def _describe_difference(text: str) -> str:
+    """The columns whose types differ between files, from the two schemas that Spark could not merge; empty without."""
+    match = _SCHEMAS.search(text)
+    one, other = ({}, {}) if match is None else (dict(_FIELD.findall(match[1])), dict(_FIELD.findall(match[2])))
+    differing = [f"{name} is {one[name]} in some and {other[name]} in others" for name in one
+                 if other.get(name, one[name]) != one[name]]  # fmt: skip
+    return f"the types of files differ: {', '.join(differing)}" if differing else ""
 
 
 def is_unreadable_input(error: Exception) -> bool:

@@ -47,6 +47,22 @@ def test_a_device_that_fails_while_inputs_are_read_is_an_unreadable_input() -> N
         raise RuntimeError(BROKEN.format(space=" ", stream="FileOutputStream", call="write"))
 
 
+def test_files_with_other_types_are_reported_by_column() -> None:
+    text = (
+        "[CANNOT_MERGE_SCHEMAS] Failed merging schemas:\nInitial schema:\n"
+        '"STRUCT<query_id: STRING, doc_id: STRING, grade: BIGINT, price: DECIMAL(10,2), tags: ARRAY<STRING>>"\n'
+        "Schema that cannot be merged with the initial schema:\n"
+        '"STRUCT<query_id: STRING, doc_id: STRING, grade: DOUBLE, price: DECIMAL(12,2), tags: ARRAY<STRING>>". '
+        "SQLSTATE: 42KD9"
+    )
+    message = (
+        r"^cannot read the data: the types of files differ: grade is BIGINT in some and DOUBLE in others, price is "
+        r"DECIMAL\(10,2\) in some and DECIMAL\(12,2\) in others \(inputs.judgments: /j\): write the column with"
+    )
+    with pytest.raises(InputError, match=message), raise_input_errors("inputs.judgments: /j"):
+        raise RuntimeError(text)
+
+
 def test_an_exception_in_a_worker_is_reported_with_its_place() -> None:
     error = find_cause(Exception(WORKER.format(raised="IndexError: index 17 is out of bounds for axis 0 with size 17")))
     assert type(error) is AssayError
