@@ -42,9 +42,11 @@ _WORKER_DIED = "Python worker exited unexpectedly"
 _FRAME = re.compile(r'^  File "(.+)", line (\d+), in (\S+)$', re.MULTILINE)
 MAX_MESSAGE = 600  # characters
 _CONDITION = re.compile(r"\[([A-Z][A-Z_]{3,}(?:\.[A-Z_]+)*)\]\s*(.*)")
-# A device that fails while Java reads a file; Spark gives no condition for it where it reads the footers of files.
+# A device that fails while Java reads a file, or a file that the user may not open; Spark gives no condition for it
+# where it reads the footers of files.
 _READ_FAILED = re.compile(
-    r"java\.io\.IOException: [^\n]*\n(?:\s+at [^\n]*\n){0,2}?\s+at java\.base/java\.io\.FileInputStream\."
+    r"java\.io\.(?:IOException|FileNotFoundException): [^\n]*\n(?:\s+at [^\n]*\n){0,2}?"
+    r"\s+at java\.base/java\.io\.FileInputStream\."
 )
 _SCHEMAS = re.compile(
     r'Initial schema:\s*"?STRUCT<([^\n]*)>"?\s*'

@@ -47,6 +47,16 @@ def test_a_device_that_fails_while_inputs_are_read_is_an_unreadable_input() -> N
         raise RuntimeError(BROKEN.format(space=" ", stream="FileOutputStream", call="write"))
 
 
+def test_a_file_that_may_not_be_opened_is_an_unreadable_input() -> None:
+    text = BROKEN.format(space=" ", stream="FileInputStream", call="read").replace("readBytes(", "open0(")
+    text = text.replace(
+        "IOException: Input/output error", "FileNotFoundException: /j/part-0.parquet (Permission denied)"
+    )
+    message = r"^cannot read the data: /j/part-0.parquet \(Permission denied\) \(inputs.judgments: /j\)"
+    with pytest.raises(InputError, match=message), raise_input_errors("inputs.judgments: /j"):
+        raise RuntimeError(text)
+
+
 def test_files_with_other_types_are_reported_by_column() -> None:
     text = (
         "[CANNOT_MERGE_SCHEMAS] Failed merging schemas:\nInitial schema:\n"
