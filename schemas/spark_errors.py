@@ -90,7 +90,7 @@ def raise_cause(error: Exception) -> None:
     That is an exception of our code in a worker, with its class and exit code where it is one of ours; a worker that
     was killed; Spark's local folder, if it is full; or an input that cannot be read.
     """
-    cause = find_cause(error)
+    cause = None if isinstance(error, PermissionError) else find_cause(error)  # that one is about the data written
     if cause is not None:
         raise cause from error
     if isinstance(error, AssayError) or is_unreadable_input(error):
@@ -102,6 +102,8 @@ def find_cause(error: Exception) -> AssayError | None:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         hint = f"free space there, in the warehouse and in {tempfile.gettempdir()}"
         return PublishError("a disk is full", where=str(error.filename or ""), hint=hint)
+    if isinstance(error, PermissionError):
+        return InputError(f"permission denied: {error}", hint="let the user that runs this command read it")
     text = str(error)
     if _WORKER_FAILED in text:
         return _describe_worker_error(text.partition(_WORKER_FAILED)[2])

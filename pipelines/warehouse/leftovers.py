@@ -69,7 +69,7 @@ def remove_leftovers(storage: Storage) -> list[str]:
         if state == "ended":
             try:
                 remove_attempt(storage, date, run)
-            except OSError as error:
+            except (OSError, AssayError) as error:
                 logger.debug("could not remove the attempt %s: %s", run, error)
             else:
                 removed.append(run)

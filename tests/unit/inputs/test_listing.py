@@ -2,9 +2,6 @@
 
 import datetime as dt
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,6 +9,7 @@ import pytest
 from pipelines.inputs.listing import HADOOP_VARIABLES, FileListing, list_locally
 from pipelines.inputs.settings import InputSource
 from schemas.errors import InputError
+from tests.helpers.users import become_nobody, open_public_folder
 
 DAY = dt.date(2026, 11, 1)
 
@@ -59,23 +57,9 @@ def test_files_and_folders_that_are_skipped_are_listed_without_the_marks_of_writ
         list_files(tmp_path / "hidden")
 
 
-@contextmanager
-def become_nobody() -> Iterator[None]:
-    """Give up the rights of the superuser, who may read everything."""
-    user = os.geteuid()
-    if user == 0:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(user)
-
-
 @pytest.mark.parametrize("closed", ["d/a.parquet", "d"])
 def test_a_file_that_may_not_be_read_is_named_before_spark_starts(closed: str) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        folder.chmod(0o755)
+    with open_public_folder() as folder:
         path = write(folder / "d" / "a.parquet")
         (folder / closed).chmod(0)
         with become_nobody():
@@ -85,7 +69,6 @@ def test_a_file_that_may_not_be_read_is_named_before_spark_starts(closed: str) -
             if closed == "d":
                 with pytest.raises(InputError, match=f"^{path.parent} cannot be read: permission denied"):
                     list_files(path.parent)
-        (folder / closed).chmod(0o755)
 
 
 def test_the_digest_depends_on_name_size_and_time_and_not_on_how_the_path_is_written(tmp_path: Path) -> None:
