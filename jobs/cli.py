@@ -120,9 +120,18 @@ def _report(error: BaseException, *, debug: bool) -> int:
             click.echo(line, err=True)
         _print_framed(error)
         return error.exit_code
-    text = f"unexpected: {type(error).__name__}: {str(error)[:2000]}"
+    text = f"unexpected: {type(error).__name__}: {_describe_unexpected(error)}"
     _print_framed(AssayError(text, hint="" if debug else "--debug shows the stack trace"))
     return 1
+
+
+def _describe_unexpected(error: BaseException) -> str:
+    """The text of an error; one of Java has its stack trace in it, which is left out."""
+    if not isinstance(error, Exception) or "\n\tat " not in str(error):
+        return str(error)[:2000]
+    from schemas.spark_errors import describe_spark_error
+
+    return describe_spark_error(error)[1]
 
 
 def _print_framed(error: Exception) -> None:

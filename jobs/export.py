@@ -28,6 +28,7 @@ def command(warehouse: str, run: str | None, target: Path, output: str) -> None:
     import json
 
     from jobs.support.session import open_session
+    from jobs.support.terminal import echo_line
     from pipelines.config.spark import SparkSettings
     from pipelines.scoring.read_again import require_rankings
     from pipelines.warehouse.runs import find_run
@@ -48,5 +49,5 @@ def command(warehouse: str, run: str | None, target: Path, output: str) -> None:
     for name in files.changed:
         click.echo(f"! the {name} have changed since run {manifest.run}")
     for system, path in files.runs.items():
-        click.echo(f"{system}: {path}")
+        echo_line(f"{system}: {path}")
     click.echo(f"labels: {files.qrels}")

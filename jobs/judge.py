@@ -135,6 +135,8 @@ def draw_sample(
 
 def show_sample(sample: SamplePlan, rows: int, target: Path, manifest: Manifest, *, as_json: bool) -> None:
     """Print what was drawn, and the width to expect beside the present one."""
+    from jobs.support.terminal import echo_line
+
     low, high = sample.present
     if as_json:
         facts = {
@@ -150,7 +152,7 @@ def show_sample(sample: SamplePlan, rows: int, target: Path, manifest: Manifest,
         click.echo(json.dumps(facts))
         return
     click.echo(f"{len(sample.chances):,} of {sample.queries:,} queries, {rows:,} documents to grade: {target}")
-    click.echo(
+    echo_line(
         f"{sample.spec.name}, {sample.candidate} − {sample.baseline}: the interval is {high - low:.3f} wide now "
         f"[{low:+.4f}, {high:+.4f}], and about {sample.expected_width:.3f} with these queries judged"
     )

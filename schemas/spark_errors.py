@@ -32,6 +32,7 @@ UNREADABLE = (
 HINTS = {
     "PARQUET_TYPE": "rewrite it with types that Spark supports; times in microseconds, which pandas does with "
     'to_parquet(…, coerce_timestamps="us")',
+    "CANNOT_MERGE": "write the column with one type in all files, or read the days that agree",
 }
 _FULL = ("No space left on device", "Disk quota exceeded")
 # Parts of Spark that write to its local folders: results of shuffles, spilled rows, cached blocks.
@@ -41,6 +42,18 @@ _WORKER_DIED = "Python worker exited unexpectedly"
 _FRAME = re.compile(r'^  File "(.+)", line (\d+), in (\S+)$', re.MULTILINE)
 MAX_MESSAGE = 600  # characters
 _CONDITION = re.compile(r"\[([A-Z][A-Z_]{3,}(?:\.[A-Z_]+)*)\]\s*(.*)")
+# A device that fails while Java reads a file, or a file that the user may not open; Spark gives no condition for it
+# where it reads the footers of files.
+_READ_FAILED = re.compile(
+    r"java\.io\.(?:IOException|FileNotFoundException): [^\n]*\n(?:\s+at [^\n]*\n){0,2}?"
+    r"\s+at java\.base/java\.io\.FileInputStream\."
+)
+_SCHEMAS = re.compile(
+    r'Initial schema:\s*"?STRUCT<([^\n]*)>"?\s*'
+    r'Schema that cannot be merged with the initial schema:\s*"?STRUCT<([^\n]*)>'
+)
+_FIELD = re.compile(r"([^\s,<>:]+): (\w+(?:<[^<>]*>|\([^()]*\))?)")
+_CALL_FAILED = "An error occurred while calling "  # what Py4J says of any exception of Java
 _CAUSE = re.compile(r"^Caused by: [\w.$]+(?:Exception|Error): (?!\[)(.+)$", re.MULTILINE)
 
 
@@ -51,13 +64,24 @@ def describe_spark_error(error: Exception) -> tuple[str, str]:
     condition = (error.getCondition() or "") if isinstance(error, PySparkException) else ""
     condition = condition or (match[1] if match else "")
     message = match[2] if match else text.strip().partition("\n")[0]
+    message = _describe_difference(text) or message
     causes = _CAUSE.findall(text)
+    message = "" if causes and message.startswith(_CALL_FAILED) else message
     return condition, " ".join(f"{message} {causes[-1] if causes else ''}".split())[:MAX_MESSAGE]
+
+
+def _describe_difference(text: str) -> str:
+    """The columns whose types differ between files, from the two schemas that Spark could not merge; empty without."""
+    match = _SCHEMAS.search(text)
+    one, other = ({}, {}) if match is None else (dict(_FIELD.findall(match[1])), dict(_FIELD.findall(match[2])))
+    differing = [f"{name} is {one[name]} in some and {other[name]} in others" for name in one
+                 if other.get(name, one[name]) != one[name]]  # fmt: skip
+    return f"the types of files differ: {', '.join(differing)}" if differing else ""
 
 
 def is_unreadable_input(error: Exception) -> bool:
     """Whether the error is about data that Spark cannot read."""
-    return describe_spark_error(error)[0].startswith(UNREADABLE)
+    return describe_spark_error(error)[0].startswith(UNREADABLE) or _READ_FAILED.search(str(error)) is not None
 
 
 def raise_cause(error: Exception) -> None:
@@ -66,7 +90,7 @@ def raise_cause(error: Exception) -> None:
     That is an exception of our code in a worker, with its class and exit code where it is one of ours; a worker that
     was killed; Spark's local folder, if it is full; or an input that cannot be read.
     """
-    cause = find_cause(error)
+    cause = None if isinstance(error, PermissionError) else find_cause(error)  # that one is about the data written
     if cause is not None:
         raise cause from error
     if isinstance(error, AssayError) or is_unreadable_input(error):
@@ -78,6 +102,8 @@ def find_cause(error: Exception) -> AssayError | None:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         hint = f"free space there, in the warehouse and in {tempfile.gettempdir()}"
         return PublishError("a disk is full", where=str(error.filename or ""), hint=hint)
+    if isinstance(error, PermissionError):
+        return InputError(f"permission denied: {error}", hint="let the user that runs this command read it")
     text = str(error)
     if _WORKER_FAILED in text:
         return _describe_worker_error(text.partition(_WORKER_FAILED)[2])

@@ -56,6 +56,8 @@ def configure_logging(arguments: Sequence[str], *, debug: bool) -> None:
         handler.setFormatter(JsonLines())
     else:
         handler.setFormatter(SafeLines("%(asctime)s %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S"))
+    if not debug:
+        handler.addFilter(_drop_trace)
     # One line per stage, at its end; its begin is only for the live list and --debug.
     handler.addFilter(lambda record: debug or getattr(record, "state", None) != "begin")
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
@@ -63,6 +65,12 @@ def configure_logging(arguments: Sequence[str], *, debug: bool) -> None:
     warnings.filterwarnings("ignore", message="SOCKS support in urllib3")
     for package in PACKAGES:
         logging.getLogger(package).setLevel(logging.DEBUG if debug else logging.INFO)
+
+
+def _drop_trace(record: logging.LogRecord) -> bool:
+    """Drop the stack trace of a record; libraries add one to what is no more than a warning."""
+    record.exc_info = record.exc_text = record.stack_info = None
+    return True
 
 
 def _is_json(arguments: Sequence[str]) -> bool:

@@ -73,9 +73,15 @@ def list_locally(name: str, source: RawSource, date: dt.date) -> FileListing | N
     if not all(paths.values()):
         return None
     try:
-        existing = {place: path for place, path in paths.items() if path and os.path.lexists(path)}
+        existing = {place: path for place, path in paths.items() if path and _exists(path)}
         totals = _sum_local(list(existing.values()))
         skipped = tuple(islice(_list_skipped(source, existing.values()), _MAX_SKIPPED))
+    except PermissionError as error:
+        raise InputError(
+            f"{error.filename} cannot be read: permission denied",
+            where=f"inputs.{name}",
+            hint="let the user that runs this command read it, and every folder above it",
+        ) from None
     except OSError:  # Spark reports what cannot be read
         return None
     return _describe(name, source, date, places, list(existing), totals, skipped)
@@ -160,11 +166,21 @@ def _resolve_local(place: str) -> str | None:
     return str(Path(os.path.normpath(place)).absolute())
 
 
+def _exists(path: str) -> bool:
+    """Whether there is such a file, folder or link; unlike Python's own, it raises where that cannot be seen."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
 def _sum_local(paths: Sequence[str]) -> _FileTotals:
     files = size = hashes = 0
     for path in paths:
         for name, status in _walk(path):
             text = f"file:{name}\n{status.st_size}\n{status.st_mtime_ns // 10**6}"
+            os.close(os.open(name, os.O_RDONLY | os.O_NONBLOCK))  # raises where it may not be read
             hashes += int(hashlib.sha256(text.encode()).hexdigest()[:_DIGITS], 16)
             files, size = files + 1, size + status.st_size
     return _FileTotals(files, size, hashes)

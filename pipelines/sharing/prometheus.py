@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,7 +12,6 @@ import pyarrow.compute as pc
 from prometheus_client import CollectorRegistry, generate_latest, push_to_gateway, write_to_textfile
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from pipelines.report.markup import cut
 from pipelines.sharing.deadline import call_within
 from pipelines.sharing.settings import PrometheusSettings
 from pipelines.warehouse.runs import Manifest
@@ -95,7 +95,7 @@ class RunCollector:
             running = np.cumsum(counts)
             ends = [*[f"{edge:.1f}" for edge in EDGES], "+Inf"]
             buckets = [(end, float(count)) for end, count in zip(ends, running, strict=True)]
-            family.add_metric([cut(system, LONGEST)], buckets, total)
+            family.add_metric([_shorten(system)], buckets, total)
         return family
 
 
@@ -117,8 +117,16 @@ def _count_values(run: RunTables, metric: str, systems: Sequence[str]) -> dict[s
 def _gauge(name: str, meaning: str, labels: tuple[str, ...], rows: Sequence[tuple[tuple[str, ...], float]]) -> Metric:
     family = GaugeMetricFamily(name, meaning, labels=labels)
     for values, number in rows:
-        family.add_metric([cut(value, LONGEST) for value in values], number)
+        family.add_metric([_shorten(value) for value in values], number)
     return family
+
+
+def _shorten(value: str) -> str:
+    """A label value of bounded length; two long ones with the same beginning stay two, by a digest at the end."""
+    if len(value) <= LONGEST:
+        return value
+    digest = hashlib.sha256(value.encode()).hexdigest()[:8]
+    return f"{value[: LONGEST - len(digest) - 1]}…{digest}"
 
 
 def export_figures(storage: Storage, manifest: Manifest, settings: PrometheusSettings) -> list[str]:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pipelines.warehouse.checkpoint import build_checkpointer
 from pipelines.warehouse.leftovers import attempt_path, claim_attempt, remove_attempt, remove_leftovers
 from pipelines.warehouse.literal_paths import open_reader
-from pipelines.warehouse.runs import COMMITTED, REFUSED, Manifest, TableRecord, manifest_path, table_path
+from pipelines.warehouse.runs import COMMITTED, REFUSED, Manifest, TableRecord, manifest_path, stamp_commit, table_path
 from pipelines.warehouse.storage import Storage
 from schemas.errors import AssayError, PublishError
 from schemas.redact import redact_texts
@@ -114,7 +114,7 @@ class Attempt:
             key=self.key,
             dt=self.dt,
             status=status,
-            committed_at=dt.datetime.now(dt.UTC).isoformat(timespec="microseconds"),
+            committed_at=stamp_commit(self.storage, self.dt),
             tables=self.tables,
             **redact_texts(facts),
         )

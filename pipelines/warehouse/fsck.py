@@ -14,6 +14,7 @@ from pipelines.warehouse.vacuum import find_removable
 from schemas.outputs import OUTPUTS
 
 RESTORE = "restore it from a backup, or remove the run's manifest {manifest} and evaluate its date again"
+READABLE = "let the user that runs this command read it"
 # Types of a contract as they are in a Parquet file.
 TYPES = {
     "string": pa.string(),
@@ -58,7 +59,11 @@ def check_warehouse(storage: Storage) -> WarehouseState:
 def _check_table(storage: Storage, manifest: Manifest, name: str, record: TableRecord) -> Iterator[Problem]:
     """Check one table of a run: number and size of its files, their rows and columns."""
     advice = RESTORE.format(manifest=manifest_path(manifest.dt, manifest.run))
-    files = list(storage.list(record.path, suffix=".parquet"))
+    try:
+        files = list(storage.list(record.path, suffix=".parquet"))
+    except PermissionError as error:
+        yield Problem(record.path, f"cannot be read: {error}", READABLE)
+        return
     if not files:
         yield Problem(record.path, f"has no files, but the manifest has {record.rows:,} rows", advice)
         return
@@ -72,7 +77,8 @@ def _check_table(storage: Storage, manifest: Manifest, name: str, record: TableR
         try:
             footer = storage.read_footer(file)
         except (OSError, pa.ArrowInvalid) as error:
-            yield Problem(file, f"cannot be read: {' '.join(str(error).split())[:200]}", advice)
+            todo = READABLE if isinstance(error, PermissionError) else advice
+            yield Problem(file, f"cannot be read: {' '.join(str(error).split())[:200]}", todo)
             continue
         rows += footer.num_rows
         schema = footer.schema.to_arrow_schema().remove_metadata()

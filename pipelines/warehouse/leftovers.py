@@ -69,7 +69,7 @@ def remove_leftovers(storage: Storage) -> list[str]:
         if state == "ended":
             try:
                 remove_attempt(storage, date, run)
-            except OSError as error:
+            except (OSError, AssayError) as error:
                 logger.debug("could not remove the attempt %s: %s", run, error)
             else:
                 removed.append(run)
@@ -84,7 +84,8 @@ def list_attempts(storage: Storage) -> Iterator[tuple[str, str, State]]:
             content = storage.get(f"{folder}/{OWNER}")
             date = str(json.loads(content)[DATE])
         except (OSError, ValueError, KeyError, TypeError):
-            yield run, "", "unknown"
+            parts = storage.list(folder, suffix=PART)
+            yield run, "", "running" if any(_find_writer(part) == "running" for part in parts) else "unknown"
             continue
         owner = read_owner(content)
         state = find_state(owner)
@@ -100,10 +101,16 @@ def list_run_folders(storage: Storage, date: str, run: str) -> list[str]:
 
 
 def find_abandoned_parts(storage: Storage, *, hours: float) -> list[str]:
-    """Find files that were being written by a process that has ended, or that are older than `hours`."""
+    """Find files that a process that has ended was writing; those of unknown processes if older than `hours`."""
     parts = [name for top in _PLACES_OF_PARTS for name in storage.list(top, suffix=PART, recursive=True)]
+    states = {name: _find_writer(name) for name in parts}
     return [
         name
-        for name in parts
-        if find_state(name.removesuffix(PART).rpartition(".")[2]) == "ended" or storage.age(name) > hours * 3600
+        for name, state in states.items()
+        if state == "ended" or (state != "running" and storage.age(name) > hours * 3600)
     ]
+
+
+def _find_writer(part: str) -> State:
+    """The state of the process that writes a file, by the name of the unfinished file."""
+    return find_state(part.removesuffix(PART).rpartition(".")[2])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,6 +131,15 @@ def _find_foreign_name(name: str, manifest: Manifest) -> str:
 def list_committed(storage: Storage, *, date: str | None = None) -> list[Manifest]:
     """List the committed runs, newest first, optionally of one date."""
     return [manifest for manifest in list_recorded(storage, date=date) if manifest.status == COMMITTED]
+
+
+def stamp_commit(storage: Storage, date: str) -> str:
+    """Return the time of a commit: now, or just after the newest run of the date where the clock was set back."""
+    now = dt.datetime.now(dt.UTC)
+    for manifest in read_manifests(storage, date=date)[0]:
+        with suppress(ValueError, TypeError):  # a time of another form, or without a zone
+            now = max(now, dt.datetime.fromisoformat(manifest.committed_at) + dt.timedelta(microseconds=1))
+    return now.isoformat(timespec="microseconds")
 
 
 def select_live(manifests: Iterable[Manifest]) -> list[Manifest]:

@@ -127,10 +127,11 @@ class Storage:
                 yield info.path.removeprefix(self._root.rstrip("/") + "/")
 
     def age(self, name: str) -> float:
-        """Return the seconds since the newest file under `name` was written; infinite if there is none."""
+        """Return the seconds since the newest file or folder at or under `name` was written; infinite without one."""
         infos = [self._files.get_file_info(self._at(name))]
         if infos[0].type == fs.FileType.Directory:
-            infos = self._files.get_file_info(fs.FileSelector(self._at(name), recursive=True))
+            selector = fs.FileSelector(self._at(name), recursive=True, allow_not_found=True)
+            infos += self._files.get_file_info(selector)
         times = [info.mtime_ns / 1e9 for info in infos if info.mtime_ns]
         return time.time() - max(times) if times else float("inf")
 
@@ -144,14 +145,21 @@ class Storage:
         """Remove a file, or a folder with its content, if it exists; of a symbolic link, only the link."""
         if not name or name.startswith("/") or {"..", ".", ""} & set(name.split("/")):
             raise PublishError(f"refused to delete {name!r}, which is not a name inside the folder", where=self.uri)
-        if self._local and Path(self._at(name)).is_symlink():
-            Path(self._at(name)).unlink()
+        try:
+            self._remove(self._at(name))
+        except PermissionError as error:
+            hint = "let the user that runs this command write to the warehouse"
+            raise PublishError(f"cannot delete: {error}", where=self.path(name), hint=hint) from None
+
+    def _remove(self, path: str) -> None:
+        if self._local and Path(path).is_symlink():
+            Path(path).unlink()
             return
-        info = self._files.get_file_info(self._at(name))
+        info = self._files.get_file_info(path)
         if info.type == fs.FileType.Directory:
-            self._files.delete_dir(self._at(name))
+            self._files.delete_dir(path)
         elif info.type == fs.FileType.File:
-            self._files.delete_file(self._at(name))
+            self._files.delete_file(path)
 
     def _at(self, name: str) -> str:
         return f"{self._root.rstrip('/')}/{name}" if name else self._root

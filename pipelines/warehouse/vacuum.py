@@ -23,22 +23,23 @@ def find_removable(storage: Storage, *, keep: int, hours: float) -> RemovalPlan:
 
     What belongs to a process that has ended is removable at once, other orphans when they are older than `hours`.
     """
+    # In this order: what has been moved to its place belongs to an attempt that is still open, or to a manifest.
+    folders = _split_run_folders(storage)
+    states = {run: state for run, _, state in list_attempts(storage)}
+    # A damaged manifest protects its run too: the tables are whole, and a backup can restore it.
+    committed = {name.removesuffix(".json") for name in storage.list(RUNS, suffix=".json", recursive=True)}
+    orphans = [
+        folder
+        for folder, date, run in folders
+        if f"{RUNS}/{date}/{run}" not in committed and _is_abandoned(storage, folder, states.get(run), hours)
+    ]
+    orphans += [
+        attempt_path(run) for run, state in states.items() if _is_abandoned(storage, attempt_path(run), state, hours)
+    ]
     groups: dict[tuple[str, str], list[Manifest]] = defaultdict(list)
     for manifest in list_recorded(storage):
         groups[manifest.dt, manifest.status].append(manifest)
     old = tuple(manifest for runs in groups.values() for manifest in runs[keep:])
-    # A damaged manifest protects its run too: the tables are whole, and a backup can restore it.
-    committed = {name.removesuffix(".json") for name in storage.list(RUNS, suffix=".json", recursive=True)}
-    states = {run: state for run, _, state in list_attempts(storage)}
-    orphans = [
-        folder
-        for folder, date, run in _split_run_folders(storage)
-        if f"{RUNS}/{date}/{run}" not in committed and _is_abandoned(storage, folder, states.get(run), hours)
-    ]
-    attempts = [attempt_path(run) for run in states]
-    orphans += [
-        folder for folder in attempts if _is_abandoned(storage, folder, states[folder.rpartition("/")[2]], hours)
-    ]
     return RemovalPlan(old, (*orphans, *find_abandoned_parts(storage, hours=hours)))
 
 

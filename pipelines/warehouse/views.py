@@ -140,9 +140,10 @@ def read_manifests():
     for path in WAREHOUSE.glob("runs/*/*.json"):
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
+            names, _ = (manifest["dt"], manifest["run"]), (manifest["committed_at"], manifest["tables"])
+        except (OSError, ValueError, TypeError, KeyError):
             continue
-        if (manifest["dt"], manifest["run"]) == (path.parent.name, path.stem):
+        if names == (path.parent.name, path.stem):
             manifests.append(manifest)
     return sorted(manifests, key=lambda manifest: (manifest["committed_at"], manifest["run"]))
 
@@ -152,7 +153,7 @@ def read_table(name):
     newest = {{manifest["dt"]: manifest for manifest in read_manifests() if name in manifest["tables"]}}
     parts = []
     for manifest in newest.values():
-        path = WAREHOUSE / manifest["tables"][name]["path"]
+        path = WAREHOUSE / name / f"dt={{manifest['dt']}}" / f"run={{manifest['run']}}"
         parts.append({read})
     return {join}
 

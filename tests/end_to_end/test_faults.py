@@ -9,7 +9,10 @@ FAULTS = 3
 
 
 def test_whatever_happens_readers_see_whole_runs_and_nothing_is_left(tmp_path: Path) -> None:
-    tally = Tally()
-    for fault, problems in inject_faults(World.create(tmp_path), tally, seed=4, count=FAULTS):
-        assert not problems, fault.name
+    world, tally = World.create(tmp_path), Tally()
+    try:
+        for fault, problems in inject_faults(world, tally, seed=16, count=FAULTS):
+            assert not problems, fault.name
+    finally:
+        world.close()
     assert tally.injected == FAULTS + 1

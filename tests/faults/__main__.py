@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.faults.driver import Tally, inject_faults
+from tests.faults.driver import KINDS, Tally, inject_faults
 from tests.faults.world import World
 
 
@@ -19,18 +19,19 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, help="kept afterwards (default: a temporary one)")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="assay-faults-") as temporary:
+    with tempfile.TemporaryDirectory(prefix="faults-") as temporary:
         world = World.create(options.folder or Path(temporary))
         print(f"undisturbed: {world.seconds:.0f} s; failing system calls: {'yes' if world.shim else 'no compiler'}")
+        print(f"calls of an undisturbed run: {world.calls}", flush=True)
         tally, start = Tally(), time.monotonic()
         for fault, problems in inject_faults(world, tally, seed=options.seed, count=options.count):
             print(f"{time.monotonic() - start:6.0f} s  {'✗' if problems else '✓'} {fault.name}", flush=True)
             for problem in problems:
                 print(f"          {problem}", flush=True)
     ends = ", ".join(f"{code}: {times}" for code, times in sorted(tally.ends.items()))
-    print(f"{tally.injected} commands or groups of them, {tally.reads} reads, exit codes {ends}")
-    print(f"{len(tally.problems)} problems")
-    return 1 if tally.problems else 0
+    print(f"{tally.injected} faults in {time.monotonic() - start:.0f} s, {tally.reads} reads, exit codes {ends}")
+    print("problems: " + ", ".join(f"{tally.problems[kind]} {kind}" for kind in KINDS))
+    return 1 if tally.problems.total() else 0
 
 
 if __name__ == "__main__":

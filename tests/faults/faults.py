@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import shutil
 import signal
-import socket
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 
-from tests.faults.world import SECRET, Finished, World
+from pipelines.warehouse.vacuum import find_removable, remove_runs
+from tests.faults.commands import Finished
+from tests.faults.loops import Loop
+from tests.faults.plan import FAIL_READS, FAIL_WRITES, KILL_AT_WRITE, Plan
+from tests.faults.servers import SERVERS
+from tests.faults.world import SECRET, World
 
 STAGES = ("read", "check", "inspect", "label", "score", "conclude", "inspect results")
 KILLED = -signal.SIGKILL
@@ -46,8 +48,7 @@ def _kill_at_boundary(random: Random) -> Fault:
 
     def inject(world: World) -> list[Ending]:
         command = world.start(debug=True)
-        mark = f'"stage": "{stage}", "state": "{state}"'
-        reached = command.wait_until(lambda err: mark in err)
+        reached = command.wait_until(lambda err: _mark(stage, state) in err)
         command.kill(group=group)
         return [Ending(command.wait(), {KILLED: "", **({} if reached else {0: ""})})]
 
@@ -66,50 +67,31 @@ def _kill_at_random(random: Random) -> Fault:
     return Fault(f"kill after {share:.0%} of the time", inject)
 
 
+def _kill_while_tracking(random: Random) -> Fault:
+    seconds = 3 * random.random()
+
+    def inject(world: World) -> list[Ending]:
+        with SERVERS["silent"]() as address:
+            command = world.start(*_track(address, required=False), debug=True)
+            command.wait_until(lambda err: _mark("inspect results", "end") in err)
+            time.sleep(seconds)
+            command.kill()
+            return [Ending(command.wait(), {KILLED: "", 0: ""})]
+
+    return Fault(f"kill {seconds:.1f} s after the last stage, while tracking", inject)
+
+
 def _stop(random: Random) -> Fault:
     stage = random.choice(STAGES)
     number = random.choice((signal.SIGINT, signal.SIGTERM))
 
     def inject(world: World) -> list[Ending]:
         command = world.start(debug=True)
-        command.wait_until(lambda err: f'"stage": "{stage}", "state": "begin"' in err)
+        command.wait_until(lambda err: _mark(stage, "begin") in err)
         command.kill(number, group=number == signal.SIGINT)
         return [Ending(command.wait(), {128 + number: "interrupted", 0: ""})]
 
     return Fault(f"{number.name} in {stage}", inject)
-
-
-def _fill_warehouse(random: Random) -> Fault:
-    after = random.randrange(60)
-
-    def inject(world: World) -> list[Ending]:
-        place = f"{world.folder}/warehouse/"
-        done = world.run(FAULT_CALL="write", FAULT_PREFIX=place, FAULT_AFTER=str(after))
-        return [Ending(done, {5: "warehouse", 0: ""})]
-
-    return Fault(f"warehouse full after {after} writes", inject)
-
-
-def _fill_local_disk(random: Random) -> Fault:
-    after = random.randrange(20)
-
-    def inject(world: World) -> list[Ending]:
-        place = f"{world.folder}/temporary/"
-        command = world.start(FAULT_CALL="write", FAULT_PREFIX=place, FAULT_AFTER=str(after))
-        done = command.wait()
-        return [Ending(done, {5: str(command.folder), 0: ""})]
-
-    return Fault(f"local disk full after {after} writes", inject)
-
-
-def _break_reads(random: Random) -> Fault:
-    after = random.randrange(30)
-
-    def inject(world: World) -> list[Ending]:
-        done = world.run(FAULT_CALL="read", FAULT_PREFIX=f"{world.folder}/data/", FAULT_AFTER=str(after))
-        return [Ending(done, {3: "/data/", 0: ""})]
-
-    return Fault(f"inputs unreadable after {after} reads", inject)
 
 
 def _truncate_input(random: Random) -> Fault:
@@ -130,90 +112,128 @@ def _truncate_input(random: Random) -> Fault:
     return Fault(f"{name} truncated to {share:.0%}", inject)
 
 
-def _use_dead_server(random: Random) -> Fault:
-    required = random.random() < 0.5
+def _use_bad_server(random: Random) -> Fault:
+    kind, required = random.choice(list(SERVERS)), random.random() < 0.5
 
     def inject(world: World) -> list[Ending]:
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            port = server.getsockname()[1]  # closed again when the command runs
-        done = world.run(*_track(port, required=required))
-        return [Ending(done, {7: "track"} if required else {0: ""})]
+        with SERVERS[kind]() as address:
+            done = world.run(*_track(address, required=required))
+        return [Ending(done, {7: "track"} if required else {0: "could not be reached"})]
 
-    return Fault(f"dead tracking server, {'required' if required else 'optional'}", inject)
-
-
-def _use_slow_server(random: Random) -> Fault:
-    drip = random.random() < 0.5
-
-    def inject(world: World) -> list[Ending]:
-        with _serve_slowly(drip=drip) as port:
-            done = world.run(*_track(port, required=False))
-        return [Ending(done, {0: ""})]
-
-    return Fault(f"tracking server that {'drips' if drip else 'never answers'}", inject)
-
-
-def _jump_clock(random: Random) -> Fault:
-    shift, after = random.choice((-1, 1)) * random.randrange(60, 10 * 86_400), random.randrange(10)
-
-    def inject(world: World) -> list[Ending]:
-        done = world.run(FAULT_SHIFT=str(shift), FAULT_SHIFT_AFTER=str(after))
-        return [Ending(done, {0: ""})]
-
-    return Fault(f"clock jumps by {shift} s after {after} s", inject)
+    return Fault(f"{kind} tracking server, {'required' if required else 'optional'}", inject)
 
 
 def _run_together(random: Random) -> Fault:
-    count, killed = random.choice((2, 3)), random.random() < 0.3
+    count, share = random.choice((2, 3)), random.random()
+    killed = random.random() < 0.3
 
     def inject(world: World) -> list[Ending]:
-        commands = [world.start() for _ in range(count)]
+        commands = [world.start_warm(number=number) for number in range(count)]
         if killed:
-            time.sleep(world.seconds)
-            commands[0].kill()
+            time.sleep(share * world.seconds / 4)
+            world.kill_warm(count - 1)
         return [Ending(command.wait(), {0: "", **({KILLED: ""} if killed else {})}) for command in commands]
 
     return Fault(f"{count} runs at once{', one killed' if killed else ''}", inject)
 
 
-def _track(port: int, *, required: bool) -> list[str]:
-    uri = f"http://user:{SECRET}@127.0.0.1:{port}"
+def _vacuum_meanwhile(random: Random) -> Fault:
+    pause = random.choice((0.01, 0.1))
+
+    def inject(world: World) -> list[Ending]:
+        def vacuum() -> None:
+            remove_runs(world.storage, find_removable(world.storage, keep=1000, hours=0.001))
+
+        with Loop(vacuum, pause=pause):
+            done = world.run()
+        return [Ending(done, {0: ""})]
+
+    return Fault(f"vacuum every {pause} s", inject)
+
+
+def _kill_at_write(random: Random) -> Fault:
+    share, last = random.random(), random.randrange(20)
+    at_end = random.random() < 0.5  # where tables move to their place and the manifest is written
+
+    def inject(world: World) -> list[Ending]:
+        total = world.calls["warehouse"]
+        after = total - 1 - last if at_end else int(share * total)
+        plan = Plan(KILL_AT_WRITE, f"{world.folder}/warehouse/", after=after)
+        return [Ending(world.start(plan=plan).wait(), {KILLED: "", 0: ""})]
+
+    return Fault(f"kill at {f'{last} writes before the end' if at_end else f'{share:.0%} of the writes'}", inject)
+
+
+def _fill_warehouse(random: Random) -> Fault:
+    share, last = random.random(), random.randrange(20)
+    at_end = random.random() < 0.5
+
+    def inject(world: World) -> list[Ending]:
+        total = world.calls["warehouse"]
+        after = total - 1 - last if at_end else int(share * total)
+        done = world.run(plan=Plan(FAIL_WRITES, f"{world.folder}/warehouse/", after=after))
+        return [Ending(done, {5: "warehouse", 0: ""})]
+
+    return Fault(f"warehouse full {f'{last} writes before the end' if at_end else f'at {share:.0%}'}", inject)
+
+
+def _fill_local_disk(random: Random) -> Fault:
+    share = random.random()
+
+    def inject(world: World) -> list[Ending]:
+        place = f"{world.folder}/warm/0"
+        done = world.run(plan=Plan(FAIL_WRITES, f"{place}/", after=int(share * world.calls["warm/0"])))
+        world.close_warm()  # Spark does not promise to survive this
+        return [Ending(done, {5: place, 0: ""})]
+
+    return Fault(f"local disk full at {share:.0%} of the writes", inject)
+
+
+def _break_reads(random: Random) -> Fault:
+    share = random.random()
+
+    def inject(world: World) -> list[Ending]:
+        plan = Plan(FAIL_READS, f"{world.folder}/data/", after=int(share * world.calls["data"]))
+        return [Ending(world.run(plan=plan), {3: "/data/", 0: ""})]
+
+    return Fault(f"inputs unreadable at {share:.0%} of the reads", inject)
+
+
+def _break_warehouse_reads(random: Random) -> Fault:
+    after = int(300 * random.random() ** 2)
+
+    def inject(world: World) -> list[Ending]:
+        plan = Plan(FAIL_READS, f"{world.folder}/warehouse/", after=after)
+        return [Ending(world.run(plan=plan), {3: "warehouse", 5: "warehouse", 0: ""})]
+
+    return Fault(f"warehouse unreadable after {after} reads", inject)
+
+
+def _jump_clock(random: Random) -> Fault:
+    shift, after = random.choice((-1, 1)) * random.randrange(60, 10 * 86_400), 5 * random.random()
+
+    def inject(world: World) -> list[Ending]:
+        return [Ending(world.run(plan=Plan(shift=shift, shift_after=after)), {0: ""})]
+
+    return Fault(f"clock jumps by {shift} s after {after:.1f} s", inject)
+
+
+def _mark(stage: str, state: str) -> str:
+    """What the log has when a stage begins or ends."""
+    return f'"stage": "{stage}", "state": "{state}"'
+
+
+def _track(address: str, *, required: bool) -> list[str]:
+    uri = address.replace("://", f"://user:{SECRET}@")
     return ["tracking.enabled=true", f"tracking.uri={uri}", f"tracking.required={str(required).lower()}"]
-
-
-@contextmanager
-def _serve_slowly(*, drip: bool) -> Iterator[int]:
-    """A server that accepts connections and sends one byte every 0.2 s, or nothing."""
-    closed = threading.Event()
-    server = socket.create_server(("127.0.0.1", 0))
-
-    def answer(connection: socket.socket) -> None:
-        with connection:
-            while not closed.wait(0.2):
-                try:
-                    connection.sendall(b"H" if drip else b"")
-                except OSError:
-                    return
-
-    def accept() -> None:
-        while not closed.is_set():
-            try:
-                connection, _ = server.accept()
-            except OSError:
-                return
-            threading.Thread(target=answer, args=(connection,), daemon=True).start()
-
-    threading.Thread(target=accept, daemon=True).start()
-    try:
-        yield server.getsockname()[1]
-    finally:
-        closed.set()
-        server.close()
 
 
 # Kills are drawn more often than the others: there are many moments to be killed at.
 PLAIN = (
-    *(_kill_at_boundary, _kill_at_boundary, _kill_at_boundary, _kill_at_random, _kill_at_random, _stop),
-    *(_truncate_input, _use_dead_server, _use_slow_server, _run_together),
+    *(_kill_at_boundary, _kill_at_boundary, _kill_at_boundary, _kill_at_random, _kill_while_tracking, _stop),
+    *(_truncate_input, _use_bad_server, _use_bad_server, _run_together, _vacuum_meanwhile),
 )
-WITH_SHIM = (_fill_warehouse, _fill_warehouse, _fill_local_disk, _break_reads, _jump_clock)
+WITH_SHIM = (
+    *(_kill_at_write, _kill_at_write, _fill_warehouse, _fill_warehouse, _fill_local_disk),
+    *(_break_reads, _break_warehouse_reads, _jump_clock),
+)

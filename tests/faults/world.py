@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,27 +14,19 @@ import pyarrow as pa
 from pipelines.warehouse.runs import Manifest, list_committed
 from pipelines.warehouse.storage import Storage
 from pipelines.warehouse.tables import RunTables
+from tests.faults.commands import Finished, FreshCommand, Place, WarmCommand, WarmProcess
+from tests.faults.plan import FAIL_READS, FAIL_WRITES, NEVER, Plan, build_shim
 from tests.helpers.judgments import DATE, write
 
-ROOT = Path(__file__).parents[2]
 SECRET = "hunter2-of-the-fault-suite"
-TIMEOUT = 900
+QUERIES = 60
+NO_PLAN = Plan()
 # Tables whose rows must be those of an undisturbed run, and the columns that identify a row.
 NUMBERS = {
     "query_metrics": ("system", "query_id"),
     "segment_metrics": ("system", "segment", "value", "metric"),
     "comparisons": ("baseline", "candidate", "segment", "value", "metric"),
 }
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A command that ended: its exit code, negative for a signal, and its output."""
-
-    code: int
-    out: str
-    err: str
-    folder: Path  # of its temporary files
 
 
 @dataclass
@@ -50,88 +37,81 @@ class World:
     shim: Path | None = None
     seconds: float = 0.0  # of the undisturbed run
     digests: Mapping[str, str] = field(default_factory=dict)
-    _commands: int = 0
+    calls: dict[str, int] = field(default_factory=dict)  # of an undisturbed run: prefix → writes or reads there
+    commands: int = 0  # so far
+    leaks: list[str] = field(default_factory=list)  # temporary files that warm processes left
+    _warm: dict[int, WarmProcess] = field(default_factory=dict)
 
     @classmethod
     def create(cls, folder: Path) -> World:
-        """Write the data, build the shim where there is a compiler, and evaluate once undisturbed."""
-        write(folder / "data")
+        """Write the data, build the shim where there is a compiler, and evaluate undisturbed."""
+        write(folder / "data", queries=QUERIES)
         (folder / "faults.yaml").write_text(_render_config(folder), encoding="utf-8")
-        world = cls(folder, shim=_build_shim(folder))
+        world = cls(folder, shim=build_shim(folder))
         start = time.monotonic()
-        done = world.run()
+        done = world.start().wait()
         assert done.code == 0, done.err
         world.seconds = time.monotonic() - start
         world.digests = digest_run(world.storage, list_committed(world.storage)[0])
+        for name, action in (("warehouse", FAIL_WRITES), ("warm/0", FAIL_WRITES), ("data", FAIL_READS)):
+            done = world.run(plan=Plan(action, f"{folder}/{name}/", after=NEVER))
+            assert done.code == 0, done.err
+            world.calls[name] = done.calls
         return world
 
     @property
     def storage(self) -> Storage:
         return Storage(str(self.folder / "warehouse"))
 
-    def start(self, *settings: str, debug: bool = False, **environment: str) -> RunningCommand:
-        """Start the command in a process group of its own, with a folder of its own for temporary files."""
-        self._commands += 1
-        temporary = self.folder / "temporary" / str(self._commands)
-        local, output = temporary / "local", self.folder / "output" / str(self._commands)
-        local.mkdir(parents=True)
+    @property
+    def fresh(self) -> Place:
+        """Where commands in processes of their own run: one after the other sees what a killed one left."""
+        return Place(self.folder / "fresh", self.shim)
+
+    def start(self, *settings: str, plan: Plan = NO_PLAN, debug: bool = False) -> FreshCommand:
+        """Start the command in a process of its own."""
+        return FreshCommand(self._build_words(settings, debug=debug), self.fresh, self._open_output(), plan)
+
+    def start_warm(self, *settings: str, plan: Plan = NO_PLAN, number: int = 0) -> WarmCommand:
+        """Start the command in a warm process, the first one or another."""
+        if number not in self._warm or not self._warm[number].is_running:
+            self._warm[number] = WarmProcess(Place(self.folder / "warm" / str(number), self.shim))
+        return self._warm[number].start(self._build_words(settings), self._open_output(), plan)
+
+    def run(self, *settings: str, plan: Plan = NO_PLAN) -> Finished:
+        """Run the command in a warm process to its end."""
+        return self.start_warm(*settings, plan=plan).wait()
+
+    def kill_warm(self, number: int) -> None:
+        """Kill a warm process with its command, and remove what Spark left: the next one begins again."""
+        server = self._warm.pop(number)
+        server.kill()
+        shutil.rmtree(server.place.folder)
+
+    def close_warm(self, number: int = 0) -> None:
+        """End a warm process; what it leaves is a leak."""
+        server = self._warm.pop(number)
+        server.close()
+        self.leaks += [f"{server.place.folder}/{file}" for file in sorted(server.place.list_files())]
+
+    def close(self) -> None:
+        """End all warm processes."""
+        for number in list(self._warm):
+            self.close_warm(number)
+
+    def list_outputs(self, first: int) -> list[Path]:
+        """The folders with the output of all commands after the first ones."""
+        return [self.folder / "output" / str(number + 1) for number in range(first, self.commands)]
+
+    def _open_output(self) -> Path:
+        self.commands += 1
+        output = self.folder / "output" / str(self.commands)
         output.mkdir(parents=True)
-        words = [sys.executable, "-m", "jobs.evaluate", "--config", str(self.folder / "faults.yaml"), "--date", DATE]
-        words += ["--force", "--log", "json", *(["--debug"] if debug else [])]
-        words += [word for setting in settings for word in ("--set", setting)]
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
-        places = {"TMPDIR": str(temporary), "SPARK_LOCAL_DIRS": str(local), "PYTHONPATH": str(ROOT)}
-        preload = {"LD_PRELOAD": str(self.shim)} if any(name.startswith("FAULT_") for name in environment) else {}
-        with (output / "out").open("w") as out, (output / "err").open("w") as err:
-            process = subprocess.Popen(
-                words,
-                cwd=self.folder,
-                env=kept | places | preload | environment,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,
-            )
-        return RunningCommand(process, temporary, output)
+        return output
 
-    def run(self, *settings: str, **environment: str) -> Finished:
-        """Run the command to its end."""
-        return self.start(*settings, debug=False, **environment).wait()
-
-
-@dataclass(frozen=True)
-class RunningCommand:
-    """A command that was started, and the folders of its temporary files and its output."""
-
-    process: subprocess.Popen[bytes]
-    folder: Path
-    output: Path
-
-    def wait_until(self, condition: Callable[[str], bool]) -> bool:
-        """Wait until what it wrote to stderr meets a condition; False where it ended before."""
-        deadline = time.monotonic() + TIMEOUT
-        while time.monotonic() < deadline:
-            if condition((self.output / "err").read_text(errors="replace")):
-                return True
-            if self.process.poll() is not None:
-                return False
-            time.sleep(0.02)
-        raise TimeoutError(f"the command did not end in {TIMEOUT} s")
-
-    def kill(self, number: int = signal.SIGKILL, *, group: bool = True) -> None:
-        """Send a signal to the command and, like a terminal, to its children."""
-        with suppress(ProcessLookupError):
-            (os.killpg if group else os.kill)(self.process.pid, number)
-
-    def wait(self) -> Finished:
-        """Wait for the end of the command and of all its children."""
-        code = self.process.wait(timeout=TIMEOUT)
-        deadline = time.monotonic() + 120
-        while _has_processes(self.process.pid):
-            if time.monotonic() > deadline:
-                raise TimeoutError("children of the command are still running")
-            time.sleep(0.05)
-        out, err = ((self.output / name).read_text(errors="replace") for name in ("out", "err"))
-        return Finished(code, out, err, self.folder)
+    def _build_words(self, settings: Sequence[str], *, debug: bool = False) -> list[str]:
+        words = ["--config", str(self.folder / "faults.yaml"), "--date", DATE, "--force", "--log", "json"]
+        return [*words, *(["--debug"] if debug else []), *(word for each in settings for word in ("--set", each))]
 
 
 def digest_run(storage: Storage, manifest: Manifest) -> dict[str, str]:
@@ -146,33 +126,14 @@ def digest_run(storage: Storage, manifest: Manifest) -> dict[str, str]:
     return digests
 
 
-def _has_processes(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def _build_shim(folder: Path) -> Path | None:
-    """Build the library that fails on request; None where there is no C compiler or another system than Linux."""
-    compiler = shutil.which("cc")
-    if compiler is None or sys.platform != "linux":
-        return None
-    target = folder / "shim.so"
-    source = Path(__file__).with_name("shim.c")
-    subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-o", str(target), str(source), "-ldl"], check=True)
-    return target
-
-
 def _render_config(folder: Path) -> str:
     inputs = "".join(
         f"  {name}: {{path: '{folder}/data/{name}/dt={{date}}'}}\n" for name in ("rankings", "judgments", "queries")
     )
     return (
         f"inputs:\n{inputs}warehouse: {folder}/warehouse\n"
-        "metrics: [ndcg@10, mrr]\nsegments: [device]\ncompare: {baseline: bm25}\n"
-        "checks: off\nreport: false\ntracking: {enabled: false, seconds: 3}\n"
+        "metrics: [ndcg@10, mrr]\nsegments: [device]\ncompare: {baseline: bm25, movers: 0, sensitivity: false}\n"
+        f"checks: off\nreport: false\ntracking: {{enabled: false, uri: 'http://me:{SECRET}@127.0.0.1:9', seconds: 3}}\n"
         "spark: {master: 'local[2]', settings: {spark.sql.shuffle.partitions: 2, spark.driver.memory: 1g, "
-        "spark.driver.extraJavaOptions: '-XX:TieredStopAtLevel=1'}}\n"
+        f"spark.planted.password: {SECRET}, spark.driver.extraJavaOptions: '-XX:TieredStopAtLevel=1'}}}}\n"
     )

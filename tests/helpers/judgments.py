@@ -16,15 +16,15 @@ NOISE = {"bm25": 1.6, "hybrid": 0.9, "neural": 0.7}  # how far a system's scores
 GRADES_DDL = "query_id string, doc_id string, grade double"  # judgments without the chance of a sheet
 
 
-def write(folder: Path) -> None:
+def write(folder: Path, *, queries: int = QUERIES) -> None:
     """Write rankings, judgments and queries below `folder`, one Parquet file each."""
     random = np.random.default_rng(11)
-    query = np.array([f"q{number:05d}" for number in range(QUERIES)])
-    device = random.choice(["desktop", "ios", "android"], QUERIES, p=[0.4, 0.35, 0.25])
-    locale = random.choice(["de", "en", "fr"], QUERIES, p=[0.3, 0.5, 0.2])
-    weight = np.ceil(20_000 / (1 + random.permutation(QUERIES)) ** 0.8)
-    grade = random.choice([0.0, 1.0, 2.0, 3.0], (QUERIES, DOCUMENTS), p=[0.7, 0.15, 0.1, 0.05])
-    document = np.array([[f"d{q * 7 + d:06d}" for d in range(DOCUMENTS)] for q in range(QUERIES)])
+    query = np.array([f"q{number:05d}" for number in range(queries)])
+    device = random.choice(["desktop", "ios", "android"], queries, p=[0.4, 0.35, 0.25])
+    locale = random.choice(["de", "en", "fr"], queries, p=[0.3, 0.5, 0.2])
+    weight = np.ceil(20_000 / (1 + random.permutation(queries)) ** 0.8)
+    grade = random.choice([0.0, 1.0, 2.0, 3.0], (queries, DOCUMENTS), p=[0.7, 0.15, 0.1, 0.05])
+    document = np.array([[f"d{q * 7 + d:06d}" for d in range(DOCUMENTS)] for q in range(queries)])
 
     _save(folder, "queries", {"query_id": query, "weight": weight, "device": device, "locale": locale})
     judged = random.random(grade.shape) < 0.8
@@ -43,7 +43,7 @@ def write(folder: Path) -> None:
                     "system": np.full(order.size, system),
                     "query_id": np.repeat(query, SHOWN),
                     "doc_id": np.take_along_axis(document, order, axis=1).ravel(),
-                    "rank": np.tile(np.arange(1, SHOWN + 1, dtype=np.int32), QUERIES),
+                    "rank": np.tile(np.arange(1, SHOWN + 1, dtype=np.int32), queries),
                 }
             )
         )

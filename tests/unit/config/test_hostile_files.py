@@ -98,6 +98,10 @@ def test_an_unknown_key_is_refused_wherever_it_is(tmp_path: Path, text: str) -> 
         "`try_reflect`('x', 'y') = 1",
         "system.builtin.reflect/**/('x', 'y') = 1",
         "identifier('re' || 'flect')('x', 'y') = 1",
+        "a = 1 /* ' */ or reflect('x', 'y') = 1 /* ' */",
+        "a = 1 -- '\nor reflect('x', 'y') = 1 -- '",
+        "a = r'\\' or reflect('x', 'y') = r'\\'",
+        "`it's` = 1 or reflect('x', 'y') = 1 or `it's` = 2",
         " ",
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 from pipelines.inputs.listing import HADOOP_VARIABLES, FileListing, list_locally
 from pipelines.inputs.settings import InputSource
 from schemas.errors import InputError
+from tests.helpers.users import become_nobody, open_public_folder
 
 DAY = dt.date(2026, 11, 1)
 
@@ -54,6 +55,20 @@ def test_files_and_folders_that_are_skipped_are_listed_without_the_marks_of_writ
     write(tmp_path / "hidden" / ".g.run")
     with pytest.raises(InputError, match=r"has no files .*: check inputs.judgments.path; Spark ignores .*/.g.run"):
         list_files(tmp_path / "hidden")
+
+
+@pytest.mark.parametrize("closed", ["d/a.parquet", "d"])
+def test_a_file_that_may_not_be_read_is_named_before_spark_starts(closed: str) -> None:
+    with open_public_folder() as folder:
+        path = write(folder / "d" / "a.parquet")
+        (folder / closed).chmod(0)
+        with become_nobody():
+            place = path.parent if closed == "d/a.parquet" else path
+            with pytest.raises(InputError, match=f"^{path} cannot be read: permission denied .inputs.judgments.: let"):
+                list_files(place)
+            if closed == "d":
+                with pytest.raises(InputError, match=f"^{path.parent} cannot be read: permission denied"):
+                    list_files(path.parent)
 
 
 def test_the_digest_depends_on_name_size_and_time_and_not_on_how_the_path_is_written(tmp_path: Path) -> None:

@@ -102,6 +102,29 @@ def test_a_failing_command_prints_no_secret(
     assert ("Traceback" in err) is bool(options)
 
 
+@pytest.mark.parametrize("log", [[], ["--log=json"]])
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_stack_trace_is_printed_with_debug_only(
+    debug: bool, log: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    @click.command("fail", context_settings={"ignore_unknown_options": True})
+    @click.argument("rest", nargs=-1)
+    def command(rest: tuple[str, ...]) -> None:
+        try:
+            raise ValueError("no header")
+        except ValueError:
+            logging.getLogger("urllib3.connection").warning("cannot parse", exc_info=True, stack_info=True)
+        raise RuntimeError(
+            "An error occurred while calling o1.x.\n: a.B: c\n\tat a.B.c(D.java:1)\nCaused by: a.BError: why"
+        )
+
+    assert invoke(command, [*log, *(["--debug"] if debug else [])]) == 1
+    err = capfd.readouterr().err
+    assert "cannot parse" in err and "unexpected: RuntimeError: why" in err
+    assert ("Traceback" in err) is debug
+    assert ("a.B.c(D.java:1)" in err) is debug
+
+
 def test_hostile_systems_and_damaged_manifests_are_listed_safely(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

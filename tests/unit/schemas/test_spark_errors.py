@@ -27,6 +27,50 @@ failure: Lost task 1.0 in stage 5.0 (TID 11) (192.0.2.2 executor driver): java.i
 	at {writer}.write(Writer.java:59)
 Caused by: java.io.IOException: No space left on device
 """
+BROKEN = """An error occurred while calling o68.parquet.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 2.0 failed 1 times, most recent \
+failure: Lost task 0.0 in stage 2.0 (TID 2) (192.0.2.2 executor driver): org.apache.spark.SparkException: Exception \
+thrown in awaitResult:{space}
+	at org.apache.spark.util.ThreadUtils$.awaitResult(ThreadUtils.scala:359)
+Caused by: java.io.IOException: Input/output error
+	at java.base/java.io.{stream}.{call}Bytes(Native Method)
+	at java.base/java.io.{stream}.{call}({stream}.java:276)
+	at org.apache.hadoop.fs.RawLocalFileSystem$LocalFSFileInputStream.read(RawLocalFileSystem.java:231)
+"""
+
+
+def test_a_device_that_fails_while_inputs_are_read_is_an_unreadable_input() -> None:
+    message = r"^cannot read the data: Input/output error \(inputs.queries: /data/q\)"
+    with pytest.raises(InputError, match=message), raise_input_errors("inputs.queries: /data/q"):
+        raise RuntimeError(BROKEN.format(space=" ", stream="FileInputStream", call="read"))
+    with pytest.raises(RuntimeError), raise_input_errors("inputs.queries: /data/q"):
+        raise RuntimeError(BROKEN.format(space=" ", stream="FileOutputStream", call="write"))
+
+
+def test_a_file_that_may_not_be_opened_is_an_unreadable_input() -> None:
+    text = BROKEN.format(space=" ", stream="FileInputStream", call="read").replace("readBytes(", "open0(")
+    text = text.replace(
+        "IOException: Input/output error", "FileNotFoundException: /j/part-0.parquet (Permission denied)"
+    )
+    message = r"^cannot read the data: /j/part-0.parquet \(Permission denied\) \(inputs.judgments: /j\)"
+    with pytest.raises(InputError, match=message), raise_input_errors("inputs.judgments: /j"):
+        raise RuntimeError(text)
+
+
+def test_files_with_other_types_are_reported_by_column() -> None:
+    text = (
+        "[CANNOT_MERGE_SCHEMAS] Failed merging schemas:\nInitial schema:\n"
+        '"STRUCT<query_id: STRING, doc_id: STRING, grade: BIGINT, price: DECIMAL(10,2), tags: ARRAY<STRING>>"\n'
+        "Schema that cannot be merged with the initial schema:\n"
+        '"STRUCT<query_id: STRING, doc_id: STRING, grade: DOUBLE, price: DECIMAL(12,2), tags: ARRAY<STRING>>". '
+        "SQLSTATE: 42KD9"
+    )
+    message = (
+        r"^cannot read the data: the types of files differ: grade is BIGINT in some and DOUBLE in others, price is "
+        r"DECIMAL\(10,2\) in some and DECIMAL\(12,2\) in others \(inputs.judgments: /j\): write the column with"
+    )
+    with pytest.raises(InputError, match=message), raise_input_errors("inputs.judgments: /j"):
+        raise RuntimeError(text)
 
 
 def test_an_exception_in_a_worker_is_reported_with_its_place() -> None:

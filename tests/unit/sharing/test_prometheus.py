@@ -75,6 +75,15 @@ def test_labels_are_bounded_and_hostile_ones_harmless(tmp_path: Path) -> None:
     assert len([labels for name, labels in samples if name.endswith("_bucket")]) == 7 * 12
 
 
+def test_long_systems_that_begin_alike_are_two_series(tmp_path: Path) -> None:
+    systems = ["x" * 500 + end for end in ("1", "2")]
+    storage, manifest = publish(tmp_path, systems=systems)
+    text = render_figures(storage, manifest, PrometheusSettings())
+    series = [line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#")]
+    assert len(series) == len(set(series))
+    assert len([labels for name, labels in read(text) if name == "assay_metric"]) == 6, "two systems, three metrics"
+
+
 def test_figures_are_written_and_pushed(tmp_path: Path) -> None:
     pushed: list[tuple[str, str, str]] = []
 

@@ -13,6 +13,7 @@ from pipelines.warehouse.fsck import check_warehouse
 from pipelines.warehouse.runs import manifest_path
 from pipelines.warehouse.storage import Storage
 from tests.helpers.published_runs import QUERIES, publish
+from tests.helpers.users import become_nobody, open_public_folder
 
 RUN = "aaaaaaaaaaaa-000001"
 TABLE = f"query_metrics/dt=2026-11-01/run={RUN}"
@@ -95,3 +96,28 @@ def test_the_command_says_what_to_do_and_exits_with_4(
     assert f"the warehouse has 1 problem ({tmp_path})" in err
     assert invoke(assay, [*words, "--output", "json"]) == 4
     assert json.loads(capfd.readouterr().out)["problems"][0]["path"] == "runs/2026-11-01/bad.json"
+
+
+def test_what_may_not_be_read_or_deleted_is_named(capfd: pytest.CaptureFixture[str]) -> None:
+    def call(*words: str) -> tuple[int, str]:
+        with become_nobody():
+            code = invoke(assay, [*words, "--warehouse", str(folder)])
+        out, err = capfd.readouterr()
+        return code, " ".join((out + err).split())
+
+    with open_public_folder() as folder:
+        publish(folder, run=RUN)
+        publish(folder, run="bbbbbbbbbbbb-000001", committed_at="2026-11-02T05:00:00.000000+00:00")
+        (folder / TABLE).chmod(0)
+        code, text = call("fsck")
+        assert code == 4
+        assert f"{TABLE}: cannot be read:" in text and "let the user that runs this command read it" in text
+        (folder / TABLE).chmod(0o755)
+        code, text = call("vacuum", "--keep", "1")
+        assert code == 5
+        assert "cannot delete:" in text and f"runs/2026-11-01/{RUN}.json" in text
+        (folder / "runs").chmod(0)
+        for words in (["runs"], ["fsck"]):
+            code, text = call(*words)
+            assert code == 3
+            assert f"permission denied: [Errno 13] Cannot list directory '{folder}/runs'" in text

@@ -7,8 +7,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from pipelines.warehouse.attempt import Attempt
@@ -79,7 +82,7 @@ def test_nothing_of_a_running_process_is_removed(
         assert list(list_attempts(storage)) == [(run, "2026-11-01", "running")]
         assert remove_leftovers(storage) == []
         assert find_removable(storage, keep=1, hours=24).orphans == ()
-        assert [name for name in find_removable(storage, keep=1, hours=0).orphans if not name.endswith(".part")] == []
+        assert find_removable(storage, keep=1, hours=0).orphans == ()
         with open_temporary_folder():
             assert folder.exists()
         assert list_files(tmp_path) == before
@@ -131,6 +134,26 @@ def test_a_run_that_committed_before_it_was_killed_stays(
     assert find_removable(storage, keep=1, hours=0).orphans == (
         next(name for name in storage.list("runs", suffix=".part")),
     )
+
+
+def test_a_run_that_commits_while_vacuum_looks_keeps_its_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = Storage(str(tmp_path))
+    list_names, waiting = Storage.list, ["commit"]
+
+    def commit_first(self: Storage, name: str = "", **options: Any) -> Iterator[str]:
+        if name == "_attempts" and waiting:
+            waiting.clear()
+            attempt.commit(**FACTS)
+            attempt.__exit__(None, None, None)
+        return list_names(self, name, **options)
+
+    with Attempt(storage, dt.date(2026, 11, 1), "quick") as attempt:
+        attempt.write_arrow("query_metrics", pa.table({"a": [1]}))
+        monkeypatch.setattr(Storage, "list", commit_first)
+        assert find_removable(storage, keep=1, hours=0).orphans == ()
+    assert [m.run for m in list_committed(storage)] == [attempt.run]
 
 
 def test_the_attempt_of_another_machine_is_kept_for_some_hours(tmp_path: Path) -> None:
@@ -191,3 +214,25 @@ def test_an_interrupt_just_after_the_commit_does_not_undo_it(tmp_path: Path) -> 
         raise KeyboardInterrupt
     (manifest,) = list_committed(storage)
     assert storage.get(f"{manifest.tables['labels'].path}/part-0.parquet") == "labels"
+
+
+def test_an_attempt_that_is_being_claimed_is_kept(tmp_path: Path) -> None:
+    storage, folder = Storage(str(tmp_path)), tmp_path / "_attempts" / "new-1"
+    folder.mkdir(parents=True)
+    assert find_removable(storage, keep=1, hours=1).orphans == ()
+    (folder / f"owner.json.0.{name_process()}.part").write_text("{")
+    assert find_removable(storage, keep=1, hours=0).orphans == ()
+
+
+def test_a_run_is_live_although_the_clock_was_set_back(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    runs = []
+    for year in (2999, 0):
+        with Attempt(storage, dt.date(2026, 11, 1), "key") as attempt:
+            manifest = attempt.commit(**FACTS)
+        runs.append(manifest.run)
+        if year:  # as if the clock had been ahead then
+            later = manifest.model_copy(update={"committed_at": f"{year}-01-01T00:00:00.000000+00:00"})
+            storage.put(manifest_path(later.dt, later.run), later.model_dump_json())
+    assert [m.run for m in list_committed(storage)] == runs[::-1]
+    assert list_committed(storage)[0].committed_at == "2999-01-01T00:00:00.000001+00:00"

@@ -1,11 +1,13 @@
 """The DuckDB views show whole runs only, whatever else is in the warehouse."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
-from pipelines.warehouse.views import render_duckdb_views
+from pipelines.warehouse.views import READERS, render_duckdb_views
 from schemas.errors import InputError
 from tests.helpers.published_runs import QUERIES, publish
 from tests.unit.warehouse.test_damaged import BAD, GOOD, KINDS, damage, publish_two
@@ -37,6 +39,32 @@ def test_a_damaged_manifest_hides_its_run_only(tmp_path: Path, how: str) -> None
     assert count_by_run(views) == [(BAD, ROWS)]
     damage(file, how)
     assert count_by_run(views) == [(GOOD, ROWS)]
+
+
+@pytest.mark.parametrize("how", KINDS[:-1])
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_damaged_manifest_hides_its_run_only_from_python(tmp_path: Path, library: str, how: str) -> None:
+    pytest.importorskip(library)
+    storage, file = publish_two(tmp_path)
+    names: dict[str, Any] = {}
+    exec(READERS[library](storage), names)
+    assert set(names["read_table"]("query_metrics")["run"]) == {BAD}
+    damage(file, how)
+    assert set(names["read_table"]("query_metrics")["run"]) == {GOOD}
+    assert list(names["read_runs"]()["run"]) == [GOOD]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_reader_in_python_reads_nothing_outside_the_warehouse(tmp_path: Path, library: str) -> None:
+    pytest.importorskip(library)
+    storage, file = publish_two(tmp_path / "w")
+    publish(tmp_path / "outside", systems=["forged", "forged too"])
+    manifest = json.loads(file.read_text(encoding="utf-8"))
+    manifest["tables"]["query_metrics"]["path"] = f"../outside/query_metrics/dt=2026-11-01/run={GOOD}"
+    file.write_text(json.dumps(manifest), encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(READERS[library](storage), names)
+    assert set(names["read_table"]("query_metrics")["system"]) == {"old", "new"}
 
 
 @pytest.mark.parametrize("name", ["a b", "it's", "[ab]", "x*y?", 'say "hi"', "{a,b}", "100%"])

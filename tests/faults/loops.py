@@ -1,8 +1,9 @@
-"""Readers in a loop: whatever a run is doing, they see whole runs with the right numbers."""
+"""What happens again and again beside a command: readers, and whatever else must not disturb a run."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from types import TracebackType
 
 import duckdb
@@ -12,18 +13,16 @@ from pipelines.warehouse.views import render_duckdb_views
 from tests.faults.world import World, digest_run
 
 
-class LoopingReader:
-    """Reads every committed run, by its manifest and through the views of DuckDB, until the block ends."""
+class Loop:
+    """Repeats an action until the block ends, and once more then; raises there what it raised."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.reads = 0
-        self.problems: list[str] = []
-        self._seen: set[str] = set()
+    def __init__(self, action: Callable[[], None], *, pause: float = 0.3) -> None:
+        self._action, self._pause = action, pause
+        self._error: Exception | None = None
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._loop, daemon=True)
+        self._thread = threading.Thread(target=self._repeat, daemon=True)
 
-    def __enter__(self) -> LoopingReader:
+    def __enter__(self) -> Loop:
         self._thread.start()
         return self
 
@@ -32,13 +31,30 @@ class LoopingReader:
     ) -> None:
         self._closed.set()
         self._thread.join()
-        self._read()
+        if self._error is not None:
+            raise self._error
+        self._action()
 
-    def _loop(self) -> None:
-        while not self._closed.wait(0.2):
-            self._read()
+    def _repeat(self) -> None:
+        while not self._closed.wait(self._pause):
+            try:
+                self._action()
+            except Exception as error:
+                self._error = error
+                return
 
-    def _read(self) -> None:
+
+class Reader:
+    """Reads every committed run, by its manifest and through the views of DuckDB."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.reads = 0
+        self.problems: list[str] = []
+        self._seen: set[str] = set()
+
+    def read(self) -> None:
+        """Read everything there is; whatever fails is a problem."""
         try:
             self._read_runs()
             self._read_views()
@@ -51,7 +67,7 @@ class LoopingReader:
             if manifest.run not in self._seen:
                 self._seen.add(manifest.run)
                 if digest_run(self.world.storage, manifest) != self.world.digests:
-                    self.problems.append(f"wrong numbers in run {manifest.run}")
+                    self.problems.append(f"wrong numbers: in run {manifest.run}")
 
     def _read_views(self) -> None:
         live = list_committed(self.world.storage)[0]
