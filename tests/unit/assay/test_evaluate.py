@@ -169,7 +169,8 @@ def test_rows_that_break_their_contract_are_counted_and_too_many_are_refused(tab
         ({"metrics": ["ndgc@5"]}, ConfigurationError, r"ndgc"),
         ({"segment": ["device"]}, ConfigurationError, r"unknown key in assay.evaluate at segment: did you mean"),
         ({"segments": ["traffic_band"]}, ConfigurationError, r"traffic_band cannot be computed in memory"),
-        ({"warehouse": "w"}, ConfigurationError, r"publish with `.publish"),
+        ({"warehouse": "w"}, ConfigurationError, r"publish the result with `.publish"),
+        ({"labels_of": "w"}, ConfigurationError, r"labels_of is no option of assay.evaluate"),
         ({"columns": {"rankings": {"doc_id": "pid"}}}, InputError, r"rankings has no column 'pid'"),
     ],
 )
