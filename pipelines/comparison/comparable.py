@@ -7,6 +7,7 @@ from typing import Any
 
 from pipelines.config.load import flatten
 from pipelines.warehouse.runs import Manifest
+from udfs.conventions import Conventions
 
 _MISSING = object()
 LABEL_INPUTS = ("judgments", "impressions", "interactions")
@@ -20,7 +21,7 @@ def find_differences(before: Manifest, after: Manifest) -> list[str]:
     Inputs that have another path for every date are expected to differ, logs as well as judgments. Labels count as
     changed where their settings did, or where judgments come from another place or were replaced.
     """
-    differences = _compare_values("convention", before.conventions, after.conventions)
+    differences = _compare_values("convention", *[_fill_conventions(run) for run in (before, after)])
     for key in _SETTINGS:
         first, second = (_add_prefix(key, dict(flatten(run.config.get(key)))) for run in (before, after))
         differences += _compare_values("configuration", first, second)
@@ -37,6 +38,12 @@ def find_differences(before: Manifest, after: Manifest) -> list[str]:
     if before.code != after.code:
         differences.append("another version of the code")
     return differences
+
+
+def _fill_conventions(run: Manifest) -> dict[str, Any]:
+    """The conventions of a run; those that are newer than the run have their default, which is what it did."""
+    defaults = Conventions().model_dump() if run.conventions else {}
+    return defaults | dict(run.conventions)
 
 
 def _judgments_replaced(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
