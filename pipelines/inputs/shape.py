@@ -78,7 +78,7 @@ def _fix_analysis(table: DataFrame) -> DataFrame:
 
     Spark Connect analyses the plan of a DataFrame with every query; that of a view is analysed once.
     """
-    if not type(table).__module__.startswith("pyspark.sql.connect"):
+    if not _is_connect(table):
         return table
     name = f"{FIXED}{uuid.uuid4().hex}"
     table.createTempView(name)
@@ -87,8 +87,13 @@ def _fix_analysis(table: DataFrame) -> DataFrame:
 
 def drop_fixed_views(spark: SparkSession) -> None:
     """Drop the views that fix the analysis of inputs, once nothing reads them any more."""
-    for view in spark.catalog.listTables(pattern=f"{FIXED}*"):
-        spark.catalog.dropTempView(view.name)
+    if _is_connect(spark):
+        for view in spark.catalog.listTables(pattern=f"{FIXED}*"):
+            spark.catalog.dropTempView(view.name)
+
+
+def _is_connect(part: DataFrame | SparkSession) -> bool:
+    return type(part).__module__.startswith("pyspark.sql.connect")
 
 
 @contextmanager
