@@ -7,9 +7,9 @@ from typing import Any
 
 from pipelines.config.load import flatten
 from pipelines.warehouse.runs import Manifest
-from udfs.conventions import Conventions
 
 _MISSING = object()
+_FORMER: Mapping[str, Any] = {"depth": None}  # what conventions were before they could be set
 LABEL_INPUTS = ("judgments", "impressions", "interactions")
 # What decides which queries are evaluated and how they are labelled. Other systems or segments leave means comparable.
 _SETTINGS = ("labels", "labels_of", "earlier", "max_rejected")
@@ -41,9 +41,8 @@ def find_differences(before: Manifest, after: Manifest) -> list[str]:
 
 
 def _fill_conventions(run: Manifest) -> dict[str, Any]:
-    """The conventions of a run; those that are newer than the run have their default, which is what it did."""
-    defaults = Conventions().model_dump() if run.conventions else {}
-    return defaults | dict(run.conventions)
+    """The conventions of a run; one that is newer than the run is as it then always was."""
+    return {**_FORMER, **run.conventions}
 
 
 def _judgments_replaced(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
