@@ -3,7 +3,8 @@
 Each name is imported when it is first used, so `import assay` is instant and starts nothing. Read `_MODULES` for where
 each name is defined.
 
-Files in reading order: `evaluation` (`evaluate`), `in_memory` (its steps without Spark), `result` (what it returns).
+Files in reading order: `evaluation` (`evaluate`), `labelling` (`label`), `comparison` (`compare`), `arguments` (what
+they take), `in_memory` and `on_spark` (the two engines), `computed` (what was computed), `result` (what they return).
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from assay.comparison import ComparisonResult, compare
     from assay.evaluation import evaluate
-    from assay.result import EvaluationResult
+    from assay.labelling import label
+    from assay.result import EvaluationResult, LabelResult
     from pipelines.warehouse.tables import read_table
     from udfs.conventions import Conventions
     from udfs.evaluator import Evaluator, evaluate_tables
@@ -21,27 +24,35 @@ if TYPE_CHECKING:
     from udfs.multi_list import evaluate_pairs, evaluate_systems
 
 _MODULES = {
+    "ComparisonResult": "assay.comparison",
     "Conventions": "udfs.conventions",
     "EvaluationResult": "assay.result",
     "Evaluator": "udfs.evaluator",
+    "LabelResult": "assay.result",
+    "compare": "assay.comparison",
     "compute_metric": "udfs.functions",
     "evaluate": "assay.evaluation",
     "evaluate_pairs": "udfs.multi_list",
     "evaluate_systems": "udfs.multi_list",
     "evaluate_tables": "udfs.evaluator",
+    "label": "assay.labelling",
     "read_table": "pipelines.warehouse.tables",
     "register_functions": "udfs.functions",
 }
 
 __all__ = [
+    "ComparisonResult",
     "Conventions",
     "EvaluationResult",
     "Evaluator",
+    "LabelResult",
+    "compare",
     "compute_metric",
     "evaluate",
     "evaluate_pairs",
     "evaluate_systems",
     "evaluate_tables",
+    "label",
     "read_table",
     "register_functions",
 ]

@@ -1,4 +1,4 @@
-"""`assay.evaluate`: from tables or paths to a compared result, in memory."""
+"""`assay.evaluate`: from tables or paths to a compared result, in memory or on Spark."""
 
 from __future__ import annotations
 
@@ -7,111 +7,97 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schemas.errors import ConfigurationError, InputError
+from assay.arguments import SPARK, build_arguments_config, find_kind, list_names, read_date, read_file, select_given
+from schemas.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from pyspark.sql import SparkSession
 
     from assay.result import EvaluationResult
     from pipelines.config.model import Config
 
-_READERS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "json", ".ndjson": "json", ".arrow": "ipc"}
-
 
 def evaluate(
-    rankings: Any,
-    judgments: Any,
+    rankings: Any = None,
+    judgments: Any = None,
     metrics: Sequence[str] = ("ndcg@10", "recall@10"),
     baseline: str | None = None,
     *,
+    impressions: Any = None,
+    interactions: Any = None,
+    opinions: Any = None,
     queries: Any = None,
     documents: Any = None,
     decisions: Any = None,
     columns: Mapping[str, Mapping[str, str]] | None = None,
     date: dt.date | str | None = None,
+    spark: SparkSession | None = None,
+    warehouse: str | Path | None = None,
     **options: Any,
 ) -> EvaluationResult:
-    """Evaluate ranked lists against judgments, and compare the systems with `baseline`.
+    """Evaluate ranked lists against judgments or a log, and compare the systems with `baseline`.
 
-    Tables are pandas or Polars DataFrames, Arrow tables, or paths of Parquet, CSV and JSON lines files, in the shape of
-    their contracts (docs/tables.md); `columns` maps the names of a contract to those of the data, per table. `options`
-    are keys of the configuration (docs/configuration.md), such as `segments`, `gate`, `statistics` and `conventions`.
+    Tables are DataFrames of pandas, Polars or Spark, Arrow tables, or paths of Parquet, CSV and JSON lines files, in
+    the shape of their contracts (docs/tables.md); `columns` maps the names of a contract to those of the data, per
+    table. `options` are keys of the configuration (docs/configuration.md), such as `segments`, `gate`, `statistics` and
+    `conventions`.
 
-    Everything is computed in this process, without a JVM, with the numbers of a run. `date` is that of the run when it
-    is published, today by default.
+    Judged tables in memory are evaluated in this process, without a JVM. With `spark`, DataFrames of Spark or a log, a
+    run is made in the session, as by `assay evaluate` and with the same numbers; a table may then also be a section of
+    `inputs`, such as `{"path": ..., "format": "trec_run"}`. It is published in `warehouse`, which must be reachable
+    from the cluster, or in a temporary folder. `date` is that of the run, today by default.
     """
-    tables = {"rankings": rankings, "judgments": judgments, "queries": queries, "documents": documents}
-    tables = {name: table for name, table in (tables | {"decisions": decisions}).items() if table is not None}
-    for name, table in {"rankings": rankings, "judgments": judgments}.items():
-        if table is None:
-            raise InputError(f"{name} is None", hint="give a DataFrame, an Arrow table or a path")
-    day = dt.date.fromisoformat(date) if isinstance(date, str) else date or dt.datetime.now(tz=dt.UTC).date()
-    config = _build_config(tables, metrics, baseline, columns or {}, options)
-    return _evaluate_in_memory(tables, config, day)
-
-
-def _build_config(
-    tables: Mapping[str, Any],
-    metrics: Sequence[str],
-    baseline: str | None,
-    columns: Mapping[str, Mapping[str, str]],
-    options: Mapping[str, Any],
-) -> Config:
-    """The configuration of these arguments; a wrong one is reported with its key."""
-    from pipelines.config.load import build_config
-
-    foreign = [key for key in ("inputs", "labels_of", "warehouse") if key in options]
-    if foreign:
-        hint = "give tables as arguments, and publish with `.publish(warehouse)`"
-        raise ConfigurationError(f"{foreign[0]} is not an option of assay.evaluate", hint=hint)
-    unread = [name for name in columns if name not in tables]
-    if unread:
-        raise ConfigurationError(f"columns has {unread[0]!r}, which is not among the tables: {', '.join(tables)}")
-    compare = options.get("compare", {})
-    if baseline is not None:
-        compare = dict(compare) | {"baseline": baseline}
-    inputs = {
-        name: {"table": _describe_kind(table), "columns": columns.get(name, {})} for name, table in tables.items()
+    tables = {
+        "rankings": rankings,
+        "judgments": judgments,
+        "impressions": impressions,
+        "interactions": interactions,
+        "opinions": opinions,
+        "queries": queries,
+        "documents": documents,
+        "decisions": decisions,
     }
-    values = dict(options) | {"inputs": inputs, "metrics": _list_names(metrics), "compare": compare}
-    values["segments"] = list(options.get("segments", ()))
-    return build_config(values, "assay.evaluate")
+    given = select_given(tables, () if impressions is not None else ("rankings", "judgments"))
+    compare = dict(options.get("compare", {})) | ({} if baseline is None else {"baseline": baseline})
+    settings = dict(options) | {"metrics": list_names(metrics), "compare": compare}
+    on_spark = spark is not None or any(find_kind(table) == SPARK for table in given.values())
+    if on_spark or impressions is not None or any(isinstance(table, Mapping) for table in given.values()):
+        return _evaluate_on_spark(given, settings, columns or {}, read_date(date), spark, warehouse)
+    if warehouse is not None:
+        hint = "publish the result with `.publish(warehouse)`"
+        raise ConfigurationError("warehouse is for runs on Spark, and these tables are evaluated in memory", hint=hint)
+    config = build_arguments_config("assay.evaluate", given, columns or {}, settings)
+    return _evaluate_in_memory(given, config, read_date(date))
 
 
-def _list_names(metrics: Sequence[str]) -> list[str]:
-    return [metrics] if isinstance(metrics, str) else list(metrics)
+def _evaluate_on_spark(
+    tables: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    columns: Mapping[str, Mapping[str, str]],
+    date: dt.date,
+    spark: SparkSession | None,
+    warehouse: str | Path | None,
+) -> EvaluationResult:
+    from assay.on_spark import expand_paths, find_session, run_on_spark
 
+    sources = expand_paths(tables)
+    config = build_arguments_config("assay.evaluate", sources, columns, settings)  # before anything that starts a JVM
+    from assay.result import EvaluationResult
+    from pipelines.evaluate import evaluate as evaluate_run
 
-def _describe_kind(table: Any) -> str:
-    if isinstance(table, str | Path):
-        return str(table)
-    return f"{type(table).__module__.partition('.')[0]}.{type(table).__name__}"
+    session = find_session(tables, spark)
+    run = run_on_spark(evaluate_run, sources, config, date, spark=session, warehouse=warehouse)
+    kind = find_kind(tables.get("rankings", tables.get("impressions")))
+    return EvaluationResult(run, kind, session if kind == SPARK else None)
 
 
 def _evaluate_in_memory(tables: Mapping[str, Any], config: Config, date: dt.date) -> EvaluationResult:
+    from assay.computed import InMemoryRun
     from assay.in_memory import evaluate_in_memory
     from assay.result import EvaluationResult
     from udfs.tables import TableReader
 
-    read = {name: _read_file(table) if isinstance(table, str | Path) else table for name, table in tables.items()}
+    read = {name: read_file(table) if isinstance(table, str | Path) else table for name, table in tables.items()}
     readers = {name: TableReader(table, name) for name, table in read.items()}
-    kind = "pandas" if isinstance(tables["rankings"], str | Path) else readers["rankings"].kind
-    return EvaluationResult(evaluate_in_memory(readers, config), config, date, kind)
-
-
-def _read_file(path: str | Path) -> pa.Table:
-    """A file, or a folder of Parquet files, as an Arrow table."""
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
-    place = Path(path)
-    kind = "parquet" if place.is_dir() else _READERS.get(place.suffix.lower())
-    if kind is None:
-        hint = f"give {', '.join(_READERS)} or a folder of Parquet files, or pass a DataFrame"
-        raise InputError(f"cannot tell the format of {place.name}", where=str(path), hint=hint)
-    try:
-        return ds.dataset(str(place), format=kind).to_table()
-    except FileNotFoundError:
-        raise InputError("no such file or folder", where=str(path)) from None
-    except (pa.ArrowException, OSError) as error:
-        raise InputError("cannot be read", where=str(path), hint=str(error).splitlines()[0]) from None
+    run = InMemoryRun(evaluate_in_memory(readers, config), config, date)
+    return EvaluationResult(run, find_kind(tables["rankings"]))

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.comparison.compare import adjust_p_values, build_p_value_rules
+from pipelines.comparison.compare import PValueRules, adjust_p_values, build_p_value_rules
 from pipelines.comparison.estimate import build_plan
 from pipelines.comparison.gate import judge_conditions
 from pipelines.comparison.readings.registry import Reading, ReadingContext, collect_readings
@@ -34,6 +34,7 @@ from udfs.conventions import Conventions
 from udfs.multi_list import evaluate_systems
 from udfs.registry import MetricSpec
 from udfs.spark.score import put_smallest_last
+from udfs.statistics.counting import CountingRule
 from udfs.statistics.finish import finish_estimates
 from udfs.statistics.frame import NUMBERS, QUERY, UNIT
 from udfs.statistics.partial import partial_sums
@@ -77,7 +78,7 @@ def evaluate_in_memory(tables: Mapping[str, TableReader], config: Config) -> Mem
     _require_clean_lists(query_metrics, conventions)
     _require_common_queries(query_metrics, inputs.systems, per_query)
     plan = build_plan(config, inputs.systems, per_query)
-    _limit_segment_values(query_metrics, plan, config)
+    limit_values(query_metrics, plan, config.statistics.max_values)
     estimates = estimate_arrow(query_metrics, plan, config.statistics.cluster)
     verdicts = tuple(judge_conditions(estimates.to_pylist(), config, inputs.systems, behaviour=False))
     averages = _select_averages(estimates)
@@ -170,6 +171,7 @@ def _score(
     if queries is not None:
         row = collected.query_row[collected.query]
         columns |= dict(_take_columns(queries, config.query_columns, row))
+    columns["counted"] = (config.counting or CountingRule("")).mark(columns)
     contract = build_query_metrics_contract(config.query_columns, specs)
     table = pa.table({name: columns[name] for name in contract.names})
     texts = [field.name for field in table.schema if field.type == pa.large_string()]
@@ -204,8 +206,8 @@ def _require_common_queries(query_metrics: pa.Table, systems: Sequence[str], spe
         raise build_unmatched_error(unmatched, *smallest)
 
 
-def _limit_segment_values(query_metrics: pa.Table, plan: Plan, config: Config) -> None:
-    limit = config.statistics.max_values
+def limit_values(query_metrics: pa.Table, plan: Plan, limit: int) -> None:
+    """Refuse a segment with more than `limit` values."""
     for names in plan.segments:
         values = query_metrics.group_by(list(names)).aggregate([]).num_rows
         if values > _ABOVE_LIMIT * limit:
@@ -249,7 +251,13 @@ def _score_systems(
     everything = {"segment": EVERYTHING, "value": EVERYTHING, "skipped": 0}
     averages = [
         everything
-        | {"system": system, "metric": spec.key, "macro": values[system][spec.key], "queries": counts[system]}
+        | {
+            "system": system,
+            "metric": spec.key,
+            "metric_name": spec.name,
+            "macro": values[system][spec.key],
+            "queries": counts[system],
+        }
         for system in systems
         for spec in specs
     ]
@@ -257,10 +265,15 @@ def _score_systems(
     return pa.Table.from_pylist(averages, pa.schema([(c.name, kinds[c.type]) for c in SEGMENT_METRICS.columns]))
 
 
+def compare_arrow(estimates: pa.Table, rules: PValueRules) -> pa.Table:
+    """The estimates of pairs with adjusted p-values: `compare_systems` in this process."""
+    pairs = estimates.filter(pc.field("baseline").is_valid())
+    return pa.Table.from_batches(list(adjust_p_values(rules)(pairs.to_batches())))
+
+
 def _compare(estimates: pa.Table, verdicts: Sequence[Verdict], config: Config) -> pa.Table:
     """The estimates of pairs as `comparisons`, with the gate's verdicts and conditions."""
-    pairs = estimates.filter(pc.field("baseline").is_valid())
-    adjusted = pa.Table.from_batches(list(adjust_p_values(build_p_value_rules(config))(pairs.to_batches())))
+    adjusted = compare_arrow(estimates, build_p_value_rules(config))
     keys = zip(*[adjusted[name].to_pylist() for name in ("candidate", "segment", "value", "metric")], strict=True)
     pairs_and_keys = zip(adjusted["baseline"].to_pylist(), keys, strict=True)
     judged = [key if baseline == config.compare.baseline else None for baseline, key in pairs_and_keys]

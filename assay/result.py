@@ -1,46 +1,74 @@
-"""The result of `assay.evaluate`: tables of the caller's kind, the verdict, the report, and publishing."""
+"""The results of `assay.evaluate` and `assay.label`: tables of the caller's kind, verdict, report and publishing."""
 
 from __future__ import annotations
 
-import datetime as dt
-import hashlib
-import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assay.in_memory import MemoryRun
+from assay.computed import ComputedRun, PublishedRun
 from pipelines.comparison.headline import select_headline_metrics
 from pipelines.comparison.verdicts import find_worst_outcome
-from pipelines.config.model import Config
-from pipelines.plan import define_evaluation
 from pipelines.report.markup import h, text
 from pipelines.report.render import render_report
 from pipelines.report.tables import format_p
-from pipelines.warehouse.attempt import Attempt
-from pipelines.warehouse.code_version import hash_code
-from pipelines.warehouse.run_key import hash_json
-from pipelines.warehouse.runs import Manifest
 from pipelines.warehouse.storage import Storage
+from schemas.errors import InputError, did_you_mean
 from udfs.statistics.plan import EVERYTHING
 from udfs.tables import convert_kind
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pipelines.config.model import Config
+
 _GATE = {"pass": "The gate passes", "fail": "The gate fails", "undecidable": "The gate cannot decide"}
-_SHOWN_ROWS = 20  # of the summary in a notebook
+_SHOWN_ROWS = 20  # of a table in a notebook
 
 
 @dataclass(frozen=True, eq=False)
-class EvaluationResult:
-    """The tables of an evaluation, as DataFrames of the caller's kind, and what follows from them."""
+class RunResult:
+    """The tables of a run as DataFrames of the caller's kind."""
 
-    run: MemoryRun
-    config: Config
-    date: dt.date
-    kind: str  # pandas, polars or pyarrow
+    run: ComputedRun
+    kind: str  # pandas, polars, pyarrow or pyspark
+    spark: SparkSession | None = None  # the session of the results, where they are its DataFrames
+
+    @property
+    def config(self) -> Config:
+        return self.run.config
+
+    def table(self, name: str) -> Any:
+        """A table of the run by its name in docs/tables.md."""
+        if name not in self.run.names:
+            raise InputError(f"the run has no table {name!r}", hint=did_you_mean(name, self.run.names))
+        if self.spark is not None and isinstance(self.run, PublishedRun):
+            return self.run.open_frame(self.spark, name)
+        return convert_kind(self.run.read(name), self.kind)
+
+    @property
+    def rejected(self) -> dict[str, dict[str, int]]:
+        """Per table, how many rows could not be used, by reason."""
+        return {name: dict(count.rejected) for name, count in self.run.counts.items() if count.rejected}
+
+    def publish(self, warehouse: str | Path) -> str:
+        """Publish the result as a run of a warehouse, and return the id of the run.
+
+        A run of the same date, settings, data and code that is committed already is returned instead.
+        """
+        return self.run.publish(Storage(str(warehouse))).run
+
+    def _convert(self, table: pa.Table) -> Any:
+        """A small table in the caller's kind."""
+        return self.spark.createDataFrame(table) if self.spark is not None else convert_kind(table, self.kind)
+
+
+class EvaluationResult(RunResult):
+    """The tables of an evaluation, and what follows from them."""
 
     def __repr__(self) -> str:
         systems = ", ".join(self.run.systems)
@@ -49,23 +77,22 @@ class EvaluationResult:
     @property
     def summary(self) -> Any:
         """One row per system: the mean of every metric over all queries, and the number of queries."""
-        return convert_kind(self._build_summary(), self.kind)
+        return self._convert(self._build_summary())
 
     @property
     def query_metrics(self) -> Any:
         """One row per system and query; see `query_metrics` in docs/tables.md."""
-        return convert_kind(self.run.tables["query_metrics"], self.kind)
+        return self.table("query_metrics")
 
     @property
     def segment_metrics(self) -> Any:
         """One row per system, segment, value and metric, with confidence intervals."""
-        return convert_kind(self.run.tables["segment_metrics"], self.kind)
+        return self.table("segment_metrics")
 
     @property
     def comparisons(self) -> Any:
         """One row per pair of systems, segment, value and metric; None without a baseline."""
-        table = self.run.tables.get("comparisons")
-        return None if table is None else convert_kind(table, self.kind)
+        return self.table("comparisons") if "comparisons" in self.run.names else None
 
     @property
     def gate(self) -> list[dict[str, Any]]:
@@ -77,11 +104,6 @@ class EvaluationResult:
         """What the numbers mean together, in sentences."""
         return [f"{each.candidate} against {each.baseline}: {each.text}" for each in self.run.readings]
 
-    @property
-    def rejected(self) -> dict[str, dict[str, int]]:
-        """Per table, how many rows could not be used, by reason."""
-        return {name: dict(count.rejected) for name, count in self.run.counts.items() if count.rejected}
-
     @cached_property
     def verdict(self) -> str:
         """The answer in one sentence: the gate's, or each comparison by the first headline metric."""
@@ -91,39 +113,27 @@ class EvaluationResult:
         if worst in _GATE:
             first = next(verdict for verdict in self.run.verdicts if verdict.verdict == worst)
             return f"{_GATE[worst]}: {first.condition} for {first.candidate}: {first.reason}.{note}"
-        if "comparisons" not in self.run.tables:
+        if "comparisons" not in self.run.names:
             return f"{len(self.run.systems)} systems evaluated; without a baseline nothing is compared.{note}"
         gated = {condition.metric for condition in self.config.gate}
         spec = select_headline_metrics(self.config.specs, gated)[0]
-        rows = self.run.tables["comparisons"].filter(
+        rows = self.run.read("comparisons").filter(
             (pc.field("segment") == EVERYTHING) & (pc.field("metric") == spec.key)
         )
-        return " ".join(_describe_difference(row, spec.name) for row in rows.to_pylist()) + note
+        return " ".join(describe_difference(row, spec.name) for row in rows.to_pylist()) + note
 
     def report(self, path: str | Path) -> Path:
         """Write the HTML report to a file, and return its path."""
         target = Path(path)
-        with tempfile.TemporaryDirectory() as folder:
-            manifest = self._publish(Storage(folder))
-            target.write_text(render_report(Storage(folder), manifest), encoding="utf-8")
+        target.write_text(render_report(*self.run.locate()), encoding="utf-8")
         return target
-
-    def publish(self, warehouse: str | Path) -> str:
-        """Publish the evaluation as a run of a warehouse, and return the id of the run.
-
-        A run of the same date, settings, data and code that is committed already is returned instead.
-        """
-        return self._publish(Storage(str(warehouse))).run
 
     def _repr_html_(self) -> str:
         """The verdict and the summary, for notebooks."""
-        rows = self._build_summary().slice(0, _SHOWN_ROWS)
-        heading = h("tr", [h("th", name) for name in rows.column_names])
-        lines = [h("tr", [h("td", _show(value)) for value in row.values()]) for row in rows.to_pylist()]
-        return str(h("div", h("p", text(self.verdict, 600)), h("table", h("thead", heading), h("tbody", lines))))
+        return render_html(self.verdict, self._build_summary())
 
     def _build_summary(self) -> pa.Table:
-        overall = self.run.tables["segment_metrics"].filter(pc.field("segment") == EVERYTHING).to_pylist()
+        overall = self.run.read("segment_metrics").filter(pc.field("segment") == EVERYTHING).to_pylist()
         by_key = {(row["system"], row["metric"]): row for row in overall}
         names = {spec.key: spec.name for spec in self.config.specs}
         first = self.config.specs[0].key
@@ -136,38 +146,49 @@ class EvaluationResult:
         kinds = [("system", pa.string()), *[(name, pa.float64()) for name in names.values()]]
         return pa.Table.from_pylist(rows, pa.schema([*kinds, ("queries", pa.int64()), ("skipped", pa.int64())]))
 
-    def _publish(self, storage: Storage) -> Manifest:
-        work = define_evaluation(self.config)
-        digests = {name: _hash_rows(rows) for name, rows in self.run.inputs.items()}
-        key = work.build_key(self.date, digests)
-        config = self.config.model_copy(update={"warehouse": storage.uri})
-        committed = define_evaluation(config).find_committed(self.date, key)
-        if committed is not None:
-            return committed.manifest
-        with Attempt(storage, self.date, key) as attempt:
-            for name, table in self.run.tables.items():
-                attempt.write_arrow(name, table)
-            return attempt.commit(
-                seconds={},
-                config=config.dump_redacted(),
-                config_hash=hash_json(self.config.dump_settings())[:12],
-                code=hash_code(),
-                spark="none: computed in memory",
-                inputs={name: self._describe_input(name, digests[name]) for name in digests},
-                systems=self.run.systems,
-                conventions=self.run.conventions.model_dump(),
-                gate=self.gate,
-                readings=[asdict(reading) for reading in self.run.readings],
-            )
 
-    def _describe_input(self, name: str, digest: str) -> dict[str, Any]:
-        rows = self.run.inputs[name]
-        columns = {field.name: str(field.type) for field in rows.schema}
-        place = {"places": (self.config.sources()[name].table,), "missing_days": (), "files": 0}
-        return place | {"digest": digest, "columns": columns} | asdict(self.run.counts[name])
+class LabelResult(RunResult):
+    """The labels of a log, and what they rest on."""
+
+    def __repr__(self) -> str:
+        return f"<LabelResult: {' '.join(self.diagnostics[:3])}>"
+
+    @property
+    def labels(self) -> Any:
+        """One row per query and document; see `labels` in docs/tables.md."""
+        return self.table("labels")
+
+    @property
+    def propensities(self) -> Any:
+        """How likely each position is examined, with intervals."""
+        return self.table("propensities")
+
+    @property
+    def denoise_funnel(self) -> Any:
+        """What each rule of denoising dropped."""
+        return self.table("denoise_funnel")
+
+    @property
+    def diagnostics(self) -> list[str]:
+        """What became of the log, and what was noticed about it, in sentences."""
+        from jobs.support.labelling import describe_labelling
+
+        return describe_labelling(self.run.locate()[1].labels)
+
+    def _repr_html_(self) -> str:
+        """The diagnostics and the propensities, for notebooks."""
+        return render_html("\n".join(self.diagnostics), self.run.read("propensities"))
 
 
-def _describe_difference(row: dict[str, Any], metric: str) -> str:
+def render_html(sentence: str, table: pa.Table) -> str:
+    """A sentence and the first rows of a table, for notebooks."""
+    rows = table.slice(0, _SHOWN_ROWS)
+    heading = h("tr", [h("th", name) for name in rows.column_names])
+    lines = [h("tr", [h("td", _show(value)) for value in row.values()]) for row in rows.to_pylist()]
+    return str(h("div", h("p", text(sentence, 600)), h("table", h("thead", heading), h("tbody", lines))))
+
+
+def describe_difference(row: dict[str, Any], metric: str) -> str:
     """One comparison in a sentence."""
     pair = f"{row['candidate']} against {row['baseline']}"
     if row["delta"] is None or row["p_value"] is None:
@@ -183,12 +204,3 @@ def _show(value: Any) -> str:
     if value is None:
         return "–"
     return f"{value:.4f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _hash_rows(rows: pa.Table) -> str:
-    """A digest of a table that does not depend on how it is chunked."""
-    sink = pa.BufferOutputStream()
-    whole = rows.combine_chunks()
-    with pa.ipc.new_stream(sink, whole.schema) as stream:
-        stream.write_table(whole)
-    return hashlib.sha256(sink.getvalue()).hexdigest()

@@ -106,7 +106,7 @@ def show_two_runs(result: RunComparison, runs: tuple[Manifest, Manifest], system
         print_line(console, line)
 
 
-def choose_system(run: Manifest, name: str | None) -> str:
+def choose_system(run: Manifest, name: str | None, key: str = "--system") -> str:
     """The named system of a run, or the only one."""
     from schemas.errors import ConfigurationError, did_you_mean
 
@@ -114,5 +114,5 @@ def choose_system(run: Manifest, name: str | None) -> str:
         return run.systems[0]
     if name not in run.systems:
         problem = f"run {run.run} has several systems" if name is None else f"run {run.run} has no system {name!r}"
-        raise ConfigurationError(problem, where="--system", hint=did_you_mean(name or "", run.systems))
+        raise ConfigurationError(problem, where=key, hint=did_you_mean(name or "", run.systems))
     return name

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from pipelines.comparison.conclude import ScoredRun, conclude
 from pipelines.comparison.judging.rescore import select_sheet_rows
@@ -39,13 +39,15 @@ def evaluate(
     *,
     force: bool = False,
     listings: Mapping[str, FileListing] | None = None,
+    frames: Mapping[str, DataFrame] | None = None,
 ) -> Outcome:
     """Evaluate the configured systems for `date` and publish the result.
 
-    Committed work is reused; `force` repeats it as a new run. `listings` has the files of inputs, if listed already.
+    Committed work is reused; `force` repeats it as a new run. `listings` has the files of inputs, if listed already,
+    `frames` the inputs that are DataFrames of the caller.
     """
     work = define_evaluation(config)
-    plan = plan_run(spark, work, date, listings)
+    plan = plan_run(spark, work, date, listings, frames)
     if not force and (outcome := work.find_committed(date, plan.key)) is not None:
         return outcome
     with open_run(plan, "while evaluating") as run:

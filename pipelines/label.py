@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from pipelines.config.model import Config
 from pipelines.inputs.listing import FileListing
@@ -22,13 +22,15 @@ def label(
     *,
     force: bool = False,
     listings: Mapping[str, FileListing] | None = None,
+    frames: Mapping[str, DataFrame] | None = None,
 ) -> Outcome:
     """Build the labels of the configured log for `date` and publish them.
 
-    Committed work is reused; `force` repeats it as a new run. `listings` has the files of inputs, if listed already.
+    Committed work is reused; `force` repeats it as a new run. `listings` has the files of inputs, if listed already,
+    `frames` the inputs that are DataFrames of the caller.
     """
     work = define_labelling(config)
-    plan = plan_run(spark, work, date, listings)
+    plan = plan_run(spark, work, date, listings, frames)
     if not force and (outcome := work.find_committed(date, plan.key)) is not None:
         return outcome
     with open_run(plan, "while labelling") as run:

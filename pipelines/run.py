@@ -12,11 +12,11 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from pipelines.config.model import Config
 from pipelines.inputs.listing import FileListing
-from pipelines.inputs.read import InputTable, read_input
+from pipelines.inputs.read import InputTable, read_frame, read_input
 from pipelines.inputs.validate import ValidatedInputs, describe_input, validate_inputs
 from pipelines.plan import Outcome, Work
 from pipelines.quality.inspect import Inspection
@@ -74,12 +74,19 @@ class OpenRun:
 
 
 def plan_run(
-    spark: SparkSession, work: Work, date: dt.date, listings: Mapping[str, FileListing] | None = None
+    spark: SparkSession,
+    work: Work,
+    date: dt.date,
+    listings: Mapping[str, FileListing] | None = None,
+    frames: Mapping[str, DataFrame] | None = None,
 ) -> RunPlan:
-    """Read the inputs and derive the key of the run; `listings` has the files that have been listed already."""
+    """Read the inputs and derive the key of the run.
+
+    `listings` has the files that have been listed already, `frames` the inputs that are DataFrames of the caller.
+    """
     stages = Stages()
     with stages.stage("read"):
-        inputs = _read_inputs(spark, work.config, date, listings or {})
+        inputs = _read_inputs(spark, work.config, date, listings or {}, frames or {})
         key = work.build_key(date, {name: table.digest for name, table in inputs.items()})
     return RunPlan(spark=spark, config=work.config, date=date, inputs=inputs, key=key, stages=stages)
 
@@ -99,7 +106,7 @@ def open_run(plan: RunPlan, doing: str) -> Iterator[OpenRun]:
 def inspect_inputs(spark: SparkSession, config: Config, date: dt.date) -> Inspection:
     """Validate and check the inputs of `date` only; nothing is written."""
     with raise_input_errors("while checking"):
-        tables = _read_inputs(spark, config, date, {})
+        tables = _read_inputs(spark, config, date, {}, {})
         inspection, inputs = _validate(config, date, tables)
         inspection.check_inputs(tables, inputs)
     return inspection
@@ -116,10 +123,17 @@ def _store_costly(plan: RunPlan, attempt: Attempt) -> RunPlan:
 
 
 def _read_inputs(
-    spark: SparkSession, config: Config, date: dt.date, listings: Mapping[str, FileListing]
+    spark: SparkSession,
+    config: Config,
+    date: dt.date,
+    listings: Mapping[str, FileListing],
+    frames: Mapping[str, DataFrame],
 ) -> dict[str, InputTable]:
     return {
-        name: read_input(spark, name, source, date, listings.get(name)) for name, source in config.sources().items()
+        name: read_frame(frames[name], name, source, date)
+        if name in frames
+        else read_input(spark, name, source, date, listings.get(name))
+        for name, source in config.sources().items()
     }
 
 

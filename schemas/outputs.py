@@ -10,7 +10,10 @@ def _bounds(name: str) -> tuple[Column, Column]:
     return low, Column(f"{name}_high", "double", f"upper bound of the confidence interval of {name}", nullable=True)
 
 
-METRIC = Column("metric", "string", "the metric's key", pattern=r"[A-Za-z]\w*")
+METRIC = Column(
+    "metric", "string", "the metric's key, the name of its column in `query_metrics`", pattern=r"[A-Za-z]\w*"
+)
+METRIC_NAME = Column("metric_name", "string", "the metric as it is written, such as `ndcg@10`")
 
 QUERY_METRICS = Table(
     "query_metrics",
@@ -25,6 +28,13 @@ QUERY_METRICS = Table(
         Column("labelled", "int", "labels of the query"),
         Column("relevant", "int", "relevant documents of the query"),
         Column("judged", "int", "documents of the list with a label"),
+        Column(
+            "counted",
+            "boolean",
+            "whether the query counts for the first metric: it is defined, and enough of the list is judged; in a "
+            "comparison, also for the baseline",
+            nullable=True,
+        ),
     ),
     key=("system", "query_id"),
 )
@@ -37,6 +47,7 @@ SEGMENT_METRICS = Table(
         Column("segment", "string", "the columns that define the segment; `all` for all queries"),
         Column("value", "string", "the values of those columns"),
         METRIC,
+        METRIC_NAME,
         Column("macro", "double", "mean over the queries where the metric is defined", nullable=True),
         *_bounds("macro"),
         Column("weighted", "double", "mean weighted by traffic", nullable=True),
@@ -66,6 +77,7 @@ COMPARISONS = Table(
         Column("segment", "string", "the columns that define the segment; `all` for all queries"),
         Column("value", "string", "the values of those columns"),
         METRIC,
+        METRIC_NAME,
         Column("baseline_mean", "double", "mean of the baseline over the queries compared", nullable=True),
         Column("candidate_mean", "double", "mean of the candidate over the same queries", nullable=True),
         Column("delta", "double", "candidate_mean − baseline_mean", nullable=True),
@@ -142,6 +154,7 @@ SENSITIVITY = Table(
         BASELINE,
         CANDIDATE,
         METRIC,
+        METRIC_NAME,
         Column(
             "unjudged",
             "string",
@@ -167,6 +180,7 @@ QUERY_CHANGES = Table(
         BASELINE,
         CANDIDATE,
         METRIC,
+        METRIC_NAME,
         Column("direction", "string", "whether the metric rose or fell", choices=("gain", "loss")),
         Column("place", "int", "rank of the change, 1 for the largest"),
         QUERY_ID,

@@ -159,6 +159,12 @@ class Block:
         """The top k (or all) without the unjudged documents; the others move up."""
         return self.cached(("condensed", k), lambda: self._keep_rows(self.shown & self.within(k)))
 
+    def cut(self, depth: int | None) -> Block:
+        """The lists down to this depth; as they are where none is longer."""
+        if depth is None or self.ranked.lengths.max(initial=0) <= depth:
+            return self
+        return self.cached(("cut", depth), lambda: self._keep_rows(self.within(depth)))
+
     def _keep_rows(self, mask: Bools) -> Block:
         return Block(
             ranked=self.ranked.keep(mask),

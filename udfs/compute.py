@@ -79,6 +79,7 @@ def compute_pair_metrics(
     if block.size != other.size:
         raise ValueError(f"{block.size} lists cannot be compared with {other.size}")
     values = {}
+    block, other = (each.cut(conventions.depth) for each in (block, other))
     for spec in specs:
         _require_scope(spec.metric, "pair")
         _require_data(spec.metric, block)
@@ -91,6 +92,20 @@ def compute_pair_metrics(
         if conventions.nothing_returned == "skip":
             values[spec.key][block.ranked.lengths == 0] = np.nan
     return values
+
+
+def compute_pair_pools(
+    block: Block, other: Block, specs: Sequence[MetricSpec], conventions: Conventions
+) -> dict[str, Floats]:
+    """Per metric between two lists that is a ratio, under its key and `POOL`, the divisor of each pair."""
+    block, other = (each.cut(conventions.depth) for each in (block, other))
+    return {
+        spec.key + POOL: np.asarray(
+            spec.metric.pool(block, other, spec.k, **_resolve_arguments(spec, conventions)), dtype=np.float64
+        )
+        for spec in specs
+        if spec.metric.pool is not None
+    }
 
 
 def compute_system_metrics(
@@ -121,6 +136,7 @@ def require_small_grades(top: float, specs: Sequence[MetricSpec]) -> None:
 def prepare_block(block: Block, spec: MetricSpec, conventions: Conventions) -> tuple[Block, dict[str, Argument]]:
     """What the kernel of a metric is called with: the lists as it sees them, and its arguments."""
     arguments = _resolve_arguments(spec, conventions)
+    block = block.cut(conventions.depth)
     judged_only = bool(arguments.pop("judged_only", False))
     unjudged = "condense" if judged_only else conventions.unjudged
     if not spec.metric.condensable or unjudged in ("zero", "auto", "posterior"):

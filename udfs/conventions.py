@@ -47,6 +47,12 @@ class Conventions(BaseModel):
         "trec_eval 10 compares them, or as 32-bit floats, as its versions up to 9.0.8 do. A rank beside the score is "
         "not read then.",
     )
+    depth: int | None = Field(
+        default=None,
+        ge=1,
+        description="Documents of a list that are scored, as `trec_eval -M`; all of them where not set. Documents "
+        "below are not scored, even by metrics without a cut-off.",
+    )
     rel: float | None = Field(
         default=None, description="The smallest grade that counts as relevant; anything above 0 where not set."
     )

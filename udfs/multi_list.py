@@ -61,7 +61,8 @@ def evaluate_systems(
     specs, conventions = parse_metrics(metrics), conventions or Conventions()
     source, catalogue = TableReader(rankings, "rankings"), TableReader(documents, "documents")
     collected = _collect(source, _empty_labels(), conventions, documents=catalogue)
-    parts = [_select_placed(collected, part, block) for part, block, _ in collected.blocks()]
+    depth = conventions.depth
+    parts = [_select_placed(collected, part, block.cut(depth)) for part, block, _ in collected.blocks()]
     system, doc, rank, row = np.concatenate([np.zeros((4, 0), dtype=np.int64), *parts], axis=1)
     lists = np.bincount(collected.system[collected.lists.lengths > 0], minlength=len(collected.systems))
     catalogue_size = len(np.unique(hash_ids(catalogue.ids("doc_id"))[0]))

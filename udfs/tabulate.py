@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from udfs.block import Array, Block
 from udfs.collect import ListCollection
-from udfs.compute import compute_draws, compute_metrics, compute_pair_metrics, compute_pools
+from udfs.compute import compute_draws, compute_metrics, compute_pair_metrics, compute_pair_pools, compute_pools
 from udfs.conventions import Conventions
 from udfs.drawn import draw_blocks
 from udfs.draws import Grades, LabelDraws, find_posterior
@@ -97,6 +97,8 @@ def _tabulate_block(
         values |= compute_metrics(block, request.own, conventions)
         values |= {} if other is None else compute_pair_metrics(block, other, request.paired, conventions)
         values |= compute_pools(block, request.own, conventions) if request.pooled else {}
+        if other is not None and request.pooled:
+            values |= compute_pair_pools(block, other, request.paired, conventions)
     return values
 
 
@@ -114,6 +116,7 @@ def _tabulate_draws(
     if other is not None and request.paired:
         pairs = [
             compute_pair_metrics(first, second, request.paired, request.conventions)
+            | compute_pair_pools(first, second, request.paired, request.conventions)
             for first, second in draw_blocks([block, other], grades[posterior])
         ]
         values |= {key: average_draws(np.stack([pair[key] for pair in pairs]))[0] for key in pairs[0]}

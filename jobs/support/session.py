@@ -97,7 +97,7 @@ def open_session(
         spark = _build(settings, name, input_bytes, imports)
         install_handlers()
         try:
-            spark.addArtifacts(_zip_packages(folder), pyfile=True)
+            spark.addArtifacts(zip_packages(folder), pyfile=True)
             _start_workers(spark)
             yield spark
         finally:
@@ -200,7 +200,7 @@ def build_java_options(settings: Mapping[str, str], *, small: bool = False) -> s
     return " ".join((*JAVA, *(SMALL_JAVA if small else ()), *collector, *build_archive_options()))
 
 
-def _zip_packages(folder: Path) -> str:
+def zip_packages(folder: Path) -> str:
     """Zip our packages for executors that have no copy of the project."""
     target = folder / "assay.zip"
     with zipfile.ZipFile(target, "w") as archive:

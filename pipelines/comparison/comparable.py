@@ -9,6 +9,7 @@ from pipelines.config.load import flatten
 from pipelines.warehouse.runs import Manifest
 
 _MISSING = object()
+_FORMER: Mapping[str, Any] = {"depth": None}  # what conventions were before they could be set
 LABEL_INPUTS = ("judgments", "impressions", "interactions")
 # What decides which queries are evaluated and how they are labelled. Other systems or segments leave means comparable.
 _SETTINGS = ("labels", "labels_of", "earlier", "max_rejected")
@@ -20,7 +21,7 @@ def find_differences(before: Manifest, after: Manifest) -> list[str]:
     Inputs that have another path for every date are expected to differ, logs as well as judgments. Labels count as
     changed where their settings did, or where judgments come from another place or were replaced.
     """
-    differences = _compare_values("convention", before.conventions, after.conventions)
+    differences = _compare_values("convention", *[_fill_conventions(run) for run in (before, after)])
     for key in _SETTINGS:
         first, second = (_add_prefix(key, dict(flatten(run.config.get(key)))) for run in (before, after))
         differences += _compare_values("configuration", first, second)
@@ -37,6 +38,11 @@ def find_differences(before: Manifest, after: Manifest) -> list[str]:
     if before.code != after.code:
         differences.append("another version of the code")
     return differences
+
+
+def _fill_conventions(run: Manifest) -> dict[str, Any]:
+    """The conventions of a run; one that is newer than the run is as it then always was."""
+    return {**_FORMER, **run.conventions}
 
 
 def _judgments_replaced(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

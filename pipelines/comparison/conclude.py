@@ -16,6 +16,7 @@ from pipelines.comparison.headline import select_headline_metrics
 from pipelines.comparison.judging.apply import SheetCount, correct_estimates
 from pipelines.comparison.judging.rescore import list_corrected_metrics, score_judged_queries
 from pipelines.comparison.movers import add_moved_documents, find_movers
+from pipelines.comparison.page_segments import SegmentedLists, estimate_page_segments
 from pipelines.comparison.readings.registry import Reading, ReadingContext, collect_readings
 from pipelines.comparison.segments import add_bands, limit_segment_values
 from pipelines.comparison.sensitivity import (
@@ -26,6 +27,7 @@ from pipelines.comparison.sensitivity import (
     list_variants,
     set_unjudged,
 )
+from pipelines.comparison.settings import strip_page
 from pipelines.comparison.verdicts import Verdict
 from pipelines.config.model import Config, DateRange
 from pipelines.scoring.score import Scorer
@@ -75,6 +77,7 @@ def conclude(attempt: Attempt, scored: ScoredRun, config: Config) -> Conclusions
     segmented = _add_segments(scored, plan, config)
     estimates = attempt.checkpoint(estimate_metrics(segmented, plan=plan, cluster=config.statistics.cluster))
     estimates, sheet_counts = _correct(attempt, scored, estimates, segmented, plan)
+    estimates = _add_page_segments(attempt, scored, estimates, segmented, plan, config)
     _publish_averages(attempt, scored, estimates)
     gate_rows = collect_gate_rows(estimates, config)
     exposure = _measure_exposure(scored) if plan.not_vouched else None  # only a hull needs it
@@ -85,7 +88,7 @@ def conclude(attempt: Attempt, scored: ScoredRun, config: Config) -> Conclusions
         return Conclusions(verdicts)
     comparisons = _publish_comparisons(attempt, estimates, verdicts, config)
     changes = _publish_movers(attempt, scored, plan, config)
-    shown = [EVERYTHING, *[columns[0] for columns in plan.segments if len(columns) == 1]]
+    shown = [EVERYTHING, *[strip_page(columns)[0] for columns in config.segments if len(columns) == 1]]
     compared = _collect(comparisons.where(F.col("segment").isin(*shown)))
     context = ReadingContext(
         comparisons=compared,
@@ -120,6 +123,17 @@ def _correct(
     judged = score_judged_queries(scored.sheet, segmented, scored.labels, scored.scorer, segments=plan.columns)
     corrected, counts = correct_estimates(estimates, judged, list_corrected_metrics(scored.scorer), plan)
     return attempt.checkpoint(corrected), counts
+
+
+def _add_page_segments(
+    attempt: Attempt, scored: ScoredRun, estimates: DataFrame, segmented: DataFrame, plan: Plan, config: Config
+) -> DataFrame:
+    """The estimates with those by columns of the log, where segments name any."""
+    if scored.scorer.pages is None:
+        return estimates
+    lists = SegmentedLists(segmented, scored.labels, scored.scorer, scored.scorer.pages)
+    by_page = estimate_page_segments(lists, plan, config, attempt.checkpoint)
+    return estimates if by_page is None else attempt.checkpoint(estimates.unionByName(by_page))
 
 
 def _measure_exposure(scored: ScoredRun) -> LogExposure | None:

@@ -35,8 +35,9 @@ def build_plan(
     plan = Plan(
         systems=tuple(systems),
         metrics=tuple(spec.key for spec in specs),
+        names=tuple(spec.name for spec in specs),
         pooled=tuple(spec.key for spec in specs if spec.metric.pool is not None),
-        segments=config.segments,
+        segments=config.query_segments,
         pairs=list_pairs(config, systems),
         judged=tuple(config.judged_key(spec) if min_judged is not None else None for spec in specs),
         min_judged=min_judged or 0.0,
@@ -89,6 +90,8 @@ def estimate_metrics(
     keys = [query.alias(QUERY)]
     if cluster:  # a query without a cluster is one of its own: xxhash64 of null would put all of them in one
         keys.append(F.when(F.col(cluster).isNull(), query).otherwise(F.xxhash64(cluster)).alias(UNIT))
+    elif plan.clustered:
+        keys.append(query.alias(UNIT))
     draws = [F.col(DRAWS_COLUMN).alias(DRAWS)] if plan.draw_sets else []
     numbers = F.array(*plan.numbers).alias(NUMBERS)
     rows = query_metrics.select(*keys, "system", "weight", *plan.columns, numbers, *draws)

@@ -26,12 +26,13 @@ def find_movers(query_metrics: DataFrame, *, plan: Plan, keys: Sequence[str], mo
     """
     rows = query_metrics.where(F.col("system").isin(*{system for pair in plan.pairs for system in pair}))
     by_query = _by_system(rows, ["query_id"], F.struct("weight", *[counted_value(key, plan) for key in keys]), "of")
-    of = F.col("of")
+    of, names = F.col("of"), dict(zip(plan.metrics, plan.names or plan.metrics, strict=True))
     compared = [
         F.struct(
             F.lit(baseline).alias("baseline"),
             F.lit(candidate).alias("candidate"),
             F.lit(key).alias("metric"),
+            F.lit(names[key]).alias("metric_name"),
             of[baseline]["weight"].alias("weight"),
             of[baseline][key].alias("baseline_value"),
             of[candidate][key].alias("candidate_value"),

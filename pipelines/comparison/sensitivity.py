@@ -113,12 +113,15 @@ def build_sensitivity_rows(
         for row in comparisons
         if row["segment"] == EVERYTHING and row["metric"] in metrics
     ]
+    names = {spec.key: spec.name for spec in config.specs}
     gate = tuple(condition for condition in config.gate if condition.segment == EVERYTHING)
     others = [row for row in gate_rows if row["metric"] not in metrics]
     for unjudged, of_rule in estimates.items():
         whole = set_unjudged(config, unjudged).model_copy(update={"gate": gate})
         named = {variant.spec.key: variant.metric for variant in variants if variant.unjudged == unjudged}
-        renamed = [dict(row) | {"metric": named[row["metric"]]} for row in of_rule]
+        renamed = [
+            dict(row) | {"metric": named[row["metric"]], "metric_name": names[named[row["metric"]]]} for row in of_rule
+        ]
         worst = find_worst_verdicts(judge_conditions([*renamed, *others], whole, systems, behaviour=True))
         for row in (row for row in renamed if row["baseline"] is not None):
             gated = row["baseline"] == config.compare.baseline

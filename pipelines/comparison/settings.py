@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, create_model, field_validator, model_validator
@@ -51,6 +52,14 @@ class BandSettings(Section):
 
 
 BANDS = tuple(map(band_column, BandSettings.model_fields))  # segments that are not read from `queries`
+
+
+PAGE = "impressions."  # begins the name of a segment's column that is one of the log, not of `queries`
+
+
+def strip_page(columns: Iterable[str]) -> tuple[str, ...]:
+    """The columns of a segment under their names in the data and in the results."""
+    return tuple(column.removeprefix(PAGE) for column in columns)
 
 
 class StatisticsSettings(Section):

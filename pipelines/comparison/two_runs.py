@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,7 +12,7 @@ from pipelines.comparison.compare import PValueRules, compare_systems
 from pipelines.comparison.counting import read_min_judged
 from pipelines.comparison.estimate import estimate_metrics
 from pipelines.comparison.segments import add_bands, limit_segment_values
-from pipelines.comparison.settings import BandSettings, CompareSettings, StatisticsSettings
+from pipelines.comparison.settings import PAGE, BandSettings, CompareSettings, StatisticsSettings
 from pipelines.warehouse.runs import Manifest
 from pipelines.warehouse.tables import read_table
 from schemas.errors import InputError
@@ -48,51 +48,91 @@ class RunComparison:
     judged: Mapping[str, str] = field(default_factory=dict)
 
 
-def compare_runs(
-    spark: SparkSession, warehouse: str, runs: tuple[Manifest, Manifest], systems: tuple[str, str]
-) -> RunComparison:
-    """One system of each run, first run against second, on the metrics and segments that both have.
+@dataclass(frozen=True)
+class PairPlan:
+    """The estimates of two runs: what to sum, what is one observation, and how p-values are adjusted."""
+
+    plan: Plan  # of the averages of each run; that of their difference has the pair
+    cluster: str | None
+    settings: StatisticsSettings
+    rules: PValueRules
+
+    @property
+    def pair(self) -> Plan:
+        """The plan of the difference."""
+        return replace(self.plan, pairs=((BEFORE, AFTER),), clustered=self.cluster is not None)
+
+    @property
+    def of_query(self) -> tuple[str, ...]:
+        """The columns of a query, which both runs have: its weight, segments and cluster."""
+        return tuple(dict.fromkeys(["weight", *self.plan.columns, *([self.cluster] if self.cluster else [])]))
+
+    def build_comparison(self, compared: Sequence[Row], averages: Sequence[Sequence[Row]]) -> RunComparison:
+        """The comparison of the runs: the rows of the pair, and the averages of each run."""
+        return RunComparison(
+            comparisons=[row for row in compared if row["queries"] > 0],
+            parts=split_by_segment(averages[0], averages[1], self.plan.metrics, self.plan.segments),
+            min_judged=self.plan.min_judged,
+            judged={key: column for key, column in zip(self.plan.metrics, self.plan.judged, strict=True) if column},
+        )
+
+
+def plan_pair(runs: tuple[Manifest, Manifest], shared: Collection[str]) -> PairPlan:
+    """Plan the comparison of two runs whose `query_metrics`, with bands, have these columns in common.
 
     The stricter `min_judged` of the two runs holds; the other settings are those of the second.
     """
     specs, segments = find_common_metrics(runs)
     settings = StatisticsSettings.model_validate(runs[1].config.get("statistics", {}))
-    tables = [_read_rows(spark, warehouse, run, system, segments) for run, system in zip(runs, systems, strict=True)]
-    shared = set(tables[0].columns) & set(tables[1].columns)
-    cluster = settings.cluster if settings.cluster in shared else None
     min_judged = max(read_min_judged(run) or 0.0 for run in runs)
     plan = Plan(
         systems=(BEFORE, AFTER),
         metrics=tuple(spec.key for spec in specs),
+        names=tuple(spec.name for spec in specs),
         pooled=tuple(spec.key for spec in specs if spec.metric.pool is not None),
         segments=segments,
         judged=tuple(judged_column(spec, shared) if min_judged else None for spec in specs),
         min_judged=min_judged,
         confidence=settings.confidence,
     )
-    of_query = ["weight", *plan.columns, *([cluster] if cluster and cluster not in plan.columns else [])]
+    rules = PValueRules(
+        family=frozenset(plan.metrics),
+        correction=CompareSettings.model_validate(runs[1].config.get("compare", {})).correction,
+        alpha=1 - settings.confidence,
+    )
+    return PairPlan(plan, settings.cluster if settings.cluster in shared else None, settings, rules)
+
+
+def compare_runs(
+    spark: SparkSession,
+    warehouse: str,
+    runs: tuple[Manifest, Manifest],
+    systems: tuple[str, str],
+    *,
+    before_warehouse: str | None = None,
+) -> RunComparison:
+    """One system of each run, first run against second, on the metrics and segments that both have.
+
+    `before_warehouse` is that of the first run, where it differs.
+    """
+    _, segments = find_common_metrics(runs)
+    places = (before_warehouse or warehouse, warehouse)
+    tables = [
+        _read_rows(spark, place, run, system, segments)
+        for place, run, system in zip(places, runs, systems, strict=True)
+    ]
+    pair = plan_pair(runs, set(tables[0].columns) & set(tables[1].columns))
+    plan, settings = pair.plan, pair.settings
     before, after = (
-        table.select(F.lit(name).alias("system"), "query_id", *of_query, *plan.numbers)
+        table.select(F.lit(name).alias("system"), "query_id", *pair.of_query, *plan.numbers)
         for table, name in zip(tables, plan.systems, strict=True)
     )
     rows = limit_segment_values(
         before.unionByName(after), segments=segments, limit=settings.max_values, many=settings.many_values
     )
-    compared = compare_systems(
-        _estimate_pair(rows, of_query, plan, cluster),
-        PValueRules(
-            family=frozenset(plan.metrics),
-            correction=CompareSettings.model_validate(runs[1].config.get("compare", {})).correction,
-            alpha=1 - settings.confidence,
-        ),
-    )
+    compared = compare_systems(_estimate_pair(rows, pair), pair.rules)
     averages = [_estimate_averages(rows.where(F.col("system") == name), plan) for name in plan.systems]
-    return RunComparison(
-        comparisons=[row.asDict() for row in compared.where("queries > 0").collect()],
-        parts=split_by_segment(averages[0], averages[1], plan.metrics, segments),
-        min_judged=min_judged,
-        judged={metric: column for metric, column in zip(plan.metrics, plan.judged, strict=True) if column},
-    )
+    return pair.build_comparison([row.asDict() for row in compared.collect()], averages)
 
 
 def find_common_metrics(runs: tuple[Manifest, Manifest]) -> tuple[list[MetricSpec], tuple[tuple[str, ...], ...]]:
@@ -102,8 +142,9 @@ def find_common_metrics(runs: tuple[Manifest, Manifest]) -> tuple[list[MetricSpe
     specs = [spec for spec in metrics if spec.metric.scope != "system"]
     if not specs:
         raise InputError("the runs have no metric in common", hint="evaluate one again with the other's metrics")
-    before = [tuple(columns) for columns in first.get("segments", ())]
-    segments = [tuple(columns) for columns in second.get("segments", ()) if tuple(columns) in before]
+    before, after = ([tuple(columns) for columns in run.get("segments", ())] for run in (first, second))
+    # `query_metrics` has no columns of pages.
+    segments = [each for each in after if each in before and not any(name.startswith(PAGE) for name in each)]
     return specs, tuple(segments)
 
 
@@ -127,12 +168,11 @@ def split_by_segment(
     return parts
 
 
-def _estimate_pair(rows: DataFrame, of_query: Sequence[str], plan: Plan, cluster: str | None) -> DataFrame:
+def _estimate_pair(rows: DataFrame, pair: PairPlan) -> DataFrame:
     """The estimates on the queries of both runs, with the weights and segments of the second."""
-    after = rows.where(F.col("system") == AFTER).select("query_id", *of_query)
-    paired = rows.select("system", "query_id", *plan.numbers).join(after, "query_id")
-    pair_plan = replace(plan, pairs=((BEFORE, AFTER),), clustered=cluster is not None)
-    return estimate_metrics(paired, plan=pair_plan, cluster=cluster, scattered=True)
+    after = rows.where(F.col("system") == AFTER).select("query_id", *pair.of_query)
+    paired = rows.select("system", "query_id", *pair.plan.numbers).join(after, "query_id")
+    return estimate_metrics(paired, plan=pair.pair, cluster=pair.cluster, scattered=True)
 
 
 def _estimate_averages(rows: DataFrame, plan: Plan) -> list[Row]:

@@ -12,11 +12,13 @@ from pipelines.comparison.settings import (
     BANDS,
     LABEL_DRAWS,
     MIN_QUERIES,
+    PAGE,
     BandSettings,
     CompareSettings,
     GateCondition,
     MetricName,
     StatisticsSettings,
+    strip_page,
 )
 from pipelines.config.requirements import check_column_name, check_requirements, find_missing_posterior
 from pipelines.config.spark import SparkSettings
@@ -31,7 +33,7 @@ from schemas.section import Place, Section
 from udfs.conventions import POINT_RULE, Conventions
 from udfs.registry import MetricSpec, parse_metric, parse_metrics
 from udfs.shown_metrics import list_shown_metrics
-from udfs.statistics.counting import JUDGED, UNSEEN, judged_column, resolve_min_judged
+from udfs.statistics.counting import JUDGED, UNSEEN, CountingRule, judged_column, resolve_min_judged
 
 
 class DateRange(Section):
@@ -59,8 +61,8 @@ class Config(Section):
     )
     segments: tuple[SegmentColumns, ...] = Field(
         (),
-        description="Columns of `queries` to report by, or `traffic_band` and `relevant_band`; a nested list is a "
-        "combination of columns.",
+        description="Columns of `queries` to report by, `traffic_band` or `relevant_band`, or columns of the log as "
+        "`impressions.device`, by which queries count by their pages; a nested list is a combination of columns.",
     )
     bands: BandSettings = Field(BandSettings(), description="Edges of the bands.")
     statistics: StatisticsSettings = Field(StatisticsSettings(), description="Confidence intervals and tests.")
@@ -134,7 +136,7 @@ class Config(Section):
     @classmethod
     def _check_columns(cls, segments: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
         for column in (column for segment in segments for column in segment):
-            check_column_name(column, "segment")
+            check_column_name(column.removeprefix(PAGE), "segment")
         return segments
 
     @model_validator(mode="after")
@@ -197,6 +199,15 @@ class Config(Section):
         return judged_column(spec, [computed.key for computed in self.specs])
 
     @property
+    def counting(self) -> CountingRule | None:
+        """By what a query counts in `query_metrics`: the first metric with a value per query; None without one."""
+        first = next((spec for spec in self.specs if spec.metric.scope != "system"), None)
+        if first is None:
+            return None
+        judged = self.judged_key(first) if self.min_judged is not None else None
+        return CountingRule(first.key, judged, self.min_judged or 0.0, self.compare.baseline)
+
+    @property
     def specs(self) -> tuple[MetricSpec, ...]:
         """The metrics, judged@k for those with a minimum judged share; with a posterior both shares, and dcg@k."""
         bounded, every = [], [spec for spec in parse_metrics(self.metrics) if spec.metric.scope == "list"]
@@ -208,10 +219,26 @@ class Config(Section):
         return parse_metrics(dict.fromkeys([*list_shown_metrics(self.metrics, self.unjudged), *judged, *unseen]))
 
     @property
+    def query_segments(self) -> tuple[tuple[str, ...], ...]:
+        """The segments that divide queries: those without a column of the log."""
+        return tuple(segment for segment in self.segments if not any(name.startswith(PAGE) for name in segment))
+
+    @property
+    def page_segments(self) -> tuple[tuple[str, ...], ...]:
+        """The segments that divide pages, and so the traffic of a query."""
+        return tuple(segment for segment in self.segments if segment not in self.query_segments)
+
+    @property
+    def page_columns(self) -> tuple[str, ...]:
+        """The columns of the log that segments use, without their prefix."""
+        columns = [column for segment in self.segments for column in segment if column.startswith(PAGE)]
+        return strip_page(dict.fromkeys(columns))
+
+    @property
     def segment_columns(self) -> tuple[str, ...]:
         """The columns of `queries` that segments use."""
-        columns = [column for segment in self.segments for column in segment if column not in BANDS]
-        return tuple(dict.fromkeys(columns))
+        columns = [column for segment in self.segments for column in segment]
+        return tuple(dict.fromkeys(name for name in columns if name not in BANDS and not name.startswith(PAGE)))
 
     @property
     def query_columns(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pipelines.comparison.settings import GateCondition
+from pipelines.comparison.settings import PAGE, GateCondition, strip_page
 from schemas.errors import did_you_mean
 from schemas.outputs import QUERY_METRICS
 from udfs.registry import POOL, parse_metric
@@ -57,7 +57,8 @@ def check_column_name(name: str, kind: str) -> None:
 
 def _check_query_columns(config: Config) -> None:
     _check_segment_names(config)
-    for kind, names in (("segment", config.segment_columns), ("cluster", (config.statistics.cluster,))):
+    segments = (*config.segment_columns, *config.page_columns)
+    for kind, names in (("segment", segments), ("cluster", (config.statistics.cluster,))):
         for spec in config.specs:
             taken = {spec.key.lower(), f"{spec.key}{POOL}".lower()}
             clash = next((name for name in names if name is not None and name.lower() in taken), None)
@@ -67,7 +68,11 @@ def _check_query_columns(config: Config) -> None:
                     "the column in the data with inputs.queries.columns"
                 )
     if config.segment_columns and config.inputs.queries is None:
-        raise ValueError("segments need inputs.queries, which has their columns")
+        log = config.inputs.impressions is not None
+        hint = f", or write {PAGE}{config.segment_columns[0]} for a column of the log" if log else ""
+        raise ValueError(f"segments need inputs.queries, which has their columns{hint}")
+    if config.page_segments and (config.inputs.impressions is None or config.labels_of is not None):
+        raise ValueError(f"the segment {BETWEEN.join(config.page_segments[0])} needs inputs.impressions, a log")
     if config.statistics.cluster is not None:
         check_column_name(config.statistics.cluster, "cluster")
         if config.inputs.queries is None:
@@ -77,7 +82,9 @@ def _check_query_columns(config: Config) -> None:
 def _check_segment_names(config: Config) -> None:
     """Refuse what would give two columns or two segments one name; Spark ignores the case of names."""
     names: dict[str, str] = {}
-    for column in config.query_columns:
+    for column in (*config.query_columns, *config.page_columns):
+        if column in config.page_columns and column in config.query_columns:
+            raise ValueError(f"{column!r} is a segment of the log and of queries: map another name to one of them")
         if names.setdefault(column.lower(), column) != column:
             raise ValueError(f"{names[column.lower()]!r} and {column!r} differ in case only: use one of them")
     for index, segment in enumerate(config.segments):
@@ -88,7 +95,7 @@ def _check_segment_names(config: Config) -> None:
 
 
 def _check_gate(config: Config) -> None:
-    segments = [EVERYTHING, *[BETWEEN.join(columns) for columns in config.segments]]
+    segments = [EVERYTHING, *[BETWEEN.join(strip_page(columns)) for columns in config.segments]]
     for index, condition in enumerate(config.gate):
         key = f"gate[{index}]"
         _check_gate_metric(config, condition, key)

@@ -42,6 +42,15 @@ def read_input(
     return replace(table, raw=add_expressions(table.raw, name, source))
 
 
+def read_frame(frame: DataFrame, name: str, source: InputSource, date: dt.date) -> InputTable:
+    """Take a DataFrame of the caller as the table `name`; its digest is that of its rows, as for a catalog table."""
+    with raise_input_errors(f"inputs.{name}: {source.table}"):
+        raw = filter_rows(frame, name, source, date)
+        digest = hash_totals(*_sum_hashes(raw))
+    table = InputTable(raw=raw, places=(str(source.table),), missing_days=(), files=0, digest=digest)
+    return replace(table, raw=add_expressions(table.raw, name, source))
+
+
 def _read_view(
     spark: SparkSession, name: str, source: InputSource, date: dt.date, listing: FileListing | None
 ) -> InputTable:

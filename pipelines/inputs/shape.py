@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import re
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -26,6 +27,7 @@ from schemas.spark_errors import describe_spark_error
 
 ITEM, INDEX = "item", "pos"  # an element of the array that `explode` names, and its index from 0
 _ANSI = "spark.sql.ansi.enabled"
+FIXED = "assay_fixed_"  # begins the names of views whose plans are analysed
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -38,7 +40,7 @@ def run_view(
     sql = re.sub(r"\{\{([A-Za-z_]\w*)\}\}", r"{table_\1}", sql.replace("{", "{{").replace("}", "}}"))
     named: dict[str, Any] = {f"table_{part}": table for part, table in tables.items()}
     with _report_sql(f"inputs.{name}.view"), _convert_leniently(spark):
-        return spark.sql(f"SELECT * FROM (\n{sql}\n)", **named)
+        return _fix_analysis(spark.sql(f"SELECT * FROM (\n{sql}\n)", **named))
 
 
 def filter_rows(raw: DataFrame, name: str, source: RawSource, date: dt.date) -> DataFrame:
@@ -53,11 +55,12 @@ def filter_rows(raw: DataFrame, name: str, source: RawSource, date: dt.date) -> 
                 hint=f"rename it in a view: SELECT {taken[0]} AS other, ...",
             )
         with _report_sql(f"inputs.{name}.explode"), _convert_leniently(spark):
-            raw = raw.select("*", F.posexplode(F.expr(source.explode)).alias(INDEX, ITEM))
+            exploded = F.posexplode(F.expr(source.explode)).alias(INDEX, ITEM)
+            raw = _fix_analysis(raw.select("*", exploded))
     if source.where is None:
         return raw
     with _report_sql(f"inputs.{name}.where"), _convert_leniently(spark):
-        return raw.where(source.where.replace("{date}", date.isoformat()))
+        return _fix_analysis(raw.where(source.where.replace("{date}", date.isoformat())))
 
 
 def add_expressions(raw: DataFrame, name: str, source: InputSource) -> DataFrame:
@@ -66,8 +69,31 @@ def add_expressions(raw: DataFrame, name: str, source: InputSource) -> DataFrame
         if text in raw.columns or _NAME.fullmatch(text):  # a name; `conform` reports one that is not in the data
             continue
         with _report_sql(f"inputs.{name}.columns.{contract}"), _convert_leniently(raw.sparkSession):
-            raw = add_once(raw, {text: F.expr(text)})
+            raw = _fix_analysis(add_once(raw, {text: F.expr(text)}))
     return raw
+
+
+def _fix_analysis(table: DataFrame) -> DataFrame:
+    """The table with its plan analysed here and now, under the settings of this moment.
+
+    Spark Connect analyses the plan of a DataFrame with every query; that of a view is analysed once.
+    """
+    if not _is_connect(table):
+        return table
+    name = f"{FIXED}{uuid.uuid4().hex}"
+    table.createTempView(name)
+    return table.sparkSession.table(name)
+
+
+def drop_fixed_views(spark: SparkSession) -> None:
+    """Drop the views that fix the analysis of inputs, once nothing reads them any more."""
+    if _is_connect(spark):
+        for view in spark.catalog.listTables(pattern=f"{FIXED}*"):
+            spark.catalog.dropTempView(view.name)
+
+
+def _is_connect(part: DataFrame | SparkSession) -> bool:
+    return type(part).__module__.startswith("pyspark.sql.connect")
 
 
 @contextmanager

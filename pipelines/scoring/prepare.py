@@ -15,6 +15,7 @@ from pipelines.labels.judgments import select_label_judgments
 from pipelines.labels.pool import LogEvidence
 from pipelines.labels.prior import LabelPosterior, publish_posterior
 from pipelines.labels.publish import PublishedLabels
+from pipelines.scoring.page_traffic import KEY, PageLists, build_page_lists
 from pipelines.scoring.place import place_documents
 from pipelines.scoring.score import Scorer, ScoringTables
 from pipelines.scoring.systems import score_systems
@@ -40,11 +41,12 @@ def fit_posterior(
     if conventions.unjudged != "posterior" or labels is None or labels.evidence is None:
         return None
     lists = _select_lists(inputs, labels).where(F.col("system").isin(*inputs.systems))
+    pages = build_page_lists(inputs, lists, config)
     return publish_posterior(
         attempt,
         labels.evidence,
         labels.labels,
-        place_documents(lists, conventions),
+        place_documents(lists, conventions) if pages is None else _place_lists(pages, conventions),
         config.labels.grade,
         systems=inputs.systems,
         not_vouched=[system for system in inputs.systems if not config.vouches_for(system)],
@@ -54,6 +56,13 @@ def fit_posterior(
         seed=config.statistics.seed,
         opinions=inputs.rows("opinions") if "opinions" in inputs.tables else None,
     )
+
+
+def _place_lists(pages: PageLists, conventions: Conventions) -> DataFrame:
+    """The documents of all lists of a query, each at its rank in its own list."""
+    lists, keys = pages.split_lists()
+    placed = place_documents(lists, conventions).withColumnRenamed("query_id", KEY)
+    return placed.join(keys, KEY).drop(KEY)
 
 
 def _list_other_days(inputs: ValidatedInputs, evidence: LogEvidence, config: Config) -> list[str]:
@@ -76,6 +85,8 @@ def build_scorer(
     With `posterior`, grades are drawn from it. Human grades are drawn by their column `grade_sd` where
     `statistics.label_draws` is set.
     """
+    lists = _select_lists(inputs, labels)
+    pages = build_page_lists(inputs, lists, config)
     optional = {name: inputs.rows(name) for name in ("queries", "documents", "decisions") if name in inputs.tables}
     graded = select_label_judgments(inputs.rows("judgments")) if labels is None else labels.judgments
     tables = ScoringTables(
@@ -84,7 +95,7 @@ def build_scorer(
         earlier=config.earlier_system,
     )
     return Scorer(
-        rankings=_select_lists(inputs, labels),
+        rankings=lists if pages is None else pages.select_lists(),
         tables=tables,
         systems=inputs.systems,
         segments=config.query_columns,
@@ -93,6 +104,8 @@ def build_scorer(
         rows=sum(_weigh_rows(result) for result in inputs.results.values()),
         draws=_choose_draws(labels, config, conventions, None if posterior is None else posterior.prior),
         baseline=config.compare.baseline,
+        counting=config.counting,
+        pages=pages,
     )
 
 

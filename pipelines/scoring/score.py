@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from pipelines.scoring.page_traffic import PageLists
 from schemas.outputs import QUERY_METRICS
 from schemas.table import Column as TableColumn
 from schemas.table import Table
@@ -25,6 +26,7 @@ from udfs.draws import EVIDENCE, LabelDraws, NormalDraws, PosteriorDraws
 from udfs.registry import POOL, MetricSpec
 from udfs.spark.score import DECISION, DECISION_COLUMNS, LABEL, QUERY, ScoreRequest, score_queries
 from udfs.spark.worker import run_in_worker
+from udfs.statistics.counting import CountingRule
 from udfs.tabulate import DELTA_SD, DRAWS, SD
 
 ROWS_PER_PARTITION = 2_000_000  # the most a Python worker holds at once, in about 0.7 GB
@@ -85,6 +87,8 @@ class Scorer:
     rows: int = 0
     draws: LabelDraws | None = None  # how labels are drawn, where they are
     baseline: str | None = None  # the system that the spread of differences over draws is against
+    counting: CountingRule | None = None  # by what a query counts; the first metric by default
+    pages: PageLists | None = None  # the pages and all lists, where segments are of the log
 
     def __call__(self, labels: DataFrame) -> DataFrame:
         """Score by these labels; they are drawn if they have the column that `draws` needs.
@@ -108,6 +112,7 @@ class Scorer:
             rows=self.rows,
             draws=self.draws if drawn else None,
             baseline=self.baseline,
+            counting=self.counting,
         )
 
 
@@ -122,6 +127,7 @@ def score_lists(
     rows: int = 0,
     draws: LabelDraws | None = None,
     baseline: str | None = None,
+    counting: CountingRule | None = None,
 ) -> DataFrame:
     """One row per system and query: every metric, and the counts behind it.
 
@@ -153,6 +159,7 @@ def score_lists(
         earlier=tables.earlier if "earlier" in needs else None,
         baseline=baseline,
         draws=draws,
+        counting=counting if counting is not None and counting.metric in table.names else None,
     )
     schema = table.struct()
     if draws is not None:

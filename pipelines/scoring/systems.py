@@ -35,10 +35,12 @@ def score_systems(
         .join(F.broadcast(lists), "system")
         .crossJoin(F.broadcast(size))
     )
+    names = F.create_map(*[F.lit(text) for spec in specs for text in (spec.key, spec.name)])
     scored = (
         shown.groupBy("system")
         .applyInArrow(score_system(specs, conventions), SCORED)
         .withColumns({"segment": F.lit(EVERYTHING), "value": F.lit(EVERYTHING), "skipped": F.lit(0).cast("bigint")})
+        .withColumn("metric_name", names[F.col("metric")])
     )
     # One number for a whole system has no weights and no confidence interval.
     return scored.select(

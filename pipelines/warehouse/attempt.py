@@ -89,6 +89,15 @@ class Attempt:
             raise PublishError(f"cannot write {name}: {error}", where=self.storage.path(place)) from error
         self.tables[name] = self.tables[name].model_copy(update={"files": files, "bytes": size})
 
+    def copy(self, name: str, source: Storage, record: TableRecord) -> None:
+        """Take a table over from a run of another warehouse."""
+        self.tables[name] = record.model_copy(update={"path": table_path(name, self.dt, self.run)})
+        place = self._locate(name)
+        try:
+            self.storage.copy(place, source, record.path)
+        except (OSError, pa.ArrowException) as error:
+            raise PublishError(f"cannot write {name}: {error}", where=self.storage.path(place)) from error
+
     def read_tables(self, spark: SparkSession) -> dict[str, DataFrame]:
         """Return the tables written so far, as written."""
         return {name: open_reader(spark).parquet(self.storage.path(self._locate(name))) for name in self.tables}

@@ -112,6 +112,13 @@ class Storage:
         self._files.create_dir(self._at(name), recursive=True)
         pq.write_table(table, f"{self._at(name)}/part-00000.parquet", filesystem=self._files)
 
+    def copy(self, name: str, source: Storage, origin: str) -> None:
+        """Copy the folder `origin` of another storage to `name`, file by file."""
+        self._files.create_dir(self._at(name), recursive=True)
+        fs.copy_files(
+            source._at(origin), self._at(name), source_filesystem=source._files, destination_filesystem=self._files
+        )
+
     def read_footer(self, name: str) -> pq.FileMetaData:
         """Read the schema and the number of rows of a Parquet file."""
         with self._files.open_input_file(self._at(name)) as file:

@@ -11,6 +11,11 @@ from udfs.ragged import Floats, Ints
 from udfs.registry import REL, Parameter, metric
 
 
+def _count_handed(block: Block, other: Block, k: int, *, from_: float, rel: float | None) -> Ints:
+    """Per list, the relevant documents that the earlier stage handed over."""
+    return other.ranked.counts(is_relevant(other.grade, rel) & (other.ranked.place <= from_))
+
+
 @metric(
     reference="the hand-over between the stages of a cascade; as in Wang, Lin and Metzler, A cascade ranking model, "
     "SIGIR 2011",
@@ -24,6 +29,8 @@ from udfs.registry import REL, Parameter, metric
     needs=("earlier",),
     reads=("doc",),
     scope="pair",
+    pool=_count_handed,
+    ratio=("kept", "relevant documents handed over"),
 )
 def retention(block: Block, other: Block, k: int, *, from_: float, rel: float | None) -> Floats:
     """Of the relevant documents that an earlier stage found, the share that the later stage keeps at its top.
@@ -38,7 +45,6 @@ def retention(block: Block, other: Block, k: int, *, from_: float, rel: float | 
     Not: as a measure of the whole cascade (recall, ndcg).
     """
     common = find_shared_documents(block, other)
-    handed: Ints = other.ranked.counts(is_relevant(other.grade, rel) & (other.ranked.place <= from_))
     relevant = is_relevant(other.grade[common.other_row], rel)
     kept = common.lists.counts(relevant & (common.other_rank <= from_) & (common.rank <= k))
-    return safe_ratio(kept, handed, empty=np.nan)
+    return safe_ratio(kept, _count_handed(block, other, k, from_=from_, rel=rel), empty=np.nan)

@@ -38,5 +38,7 @@ def place_table(rankings: pa.Table, conventions: Conventions) -> pa.Table:
     order, _ = order_table(reader, owner, lists, conventions)
     rows = np.arange(lists.rows) if order is None else order
     unique = ~find_duplicates(lists, doc[rows])
+    if conventions.depth is not None:
+        unique[unique] = lists.keep(unique).place <= conventions.depth
     placed = rankings.select(["system", "query_id", "doc_id"]).take(pa.array(rows[unique]))
     return placed.append_column("rank", pa.array(lists.keep(unique).place, pa.int32()))

@@ -18,6 +18,7 @@ from udfs.conventions import Conventions
 from udfs.draws import LabelDraws
 from udfs.ragged import Bools
 from udfs.registry import MetricSpec, parse_metrics
+from udfs.statistics.counting import CountingRule
 from udfs.tables import TableReader
 from udfs.tabulate import tabulate_metrics
 
@@ -49,6 +50,7 @@ class ScoreRequest:
     earlier: str | None = None  # the system of the earlier stage
     baseline: str | None = None  # the system that the spread of differences over draws is against
     draws: LabelDraws | None = None
+    counting: CountingRule | None = None
 
     def find_system(self, name: str | None) -> int | None:
         return None if name is None else self.systems.index(name)
@@ -100,6 +102,7 @@ def _score_rows(table: pa.Table, specs: Sequence[MetricSpec], request: ScoreRequ
     row = collected.query_row[collected.query]
     segments = queries.take(pa.array(row, mask=row < 0)).combine_chunks()
     columns |= {name: pa.concat_arrays(segments[name].chunks) for name in request.segments}
+    columns["counted"] = (request.counting or CountingRule(specs[0].key if specs else "")).mark(columns)
     # Spark takes the columns of a batch by their order, so it must be that of the contract.
     return pa.RecordBatch.from_pydict({name: columns[name] for name in request.columns})
 

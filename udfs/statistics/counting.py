@@ -6,10 +6,13 @@ is judged (`judged@k`, at the metric's own k), in a comparison for both systems.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from udfs.conventions import POINT_RULE
 from udfs.ragged import Bools, Floats
@@ -67,3 +70,29 @@ def _fill_shares(share: Floats, retrieved: Floats) -> Floats:
     of_list = np.where(np.isnan(share) & ~np.isnan(retrieved), 0.0, share)
     filled: Floats = np.where(retrieved == 0, 1.0, of_list)
     return filled
+
+
+@dataclass(frozen=True)
+class CountingRule:
+    """By what a query counts: a metric, the share of its list that is judged, and the baseline it is compared with."""
+
+    metric: str  # the key of its column
+    judged: str | None = None  # the column of the share, None where every list counts
+    minimum: float = 0.0
+    baseline: str | None = None
+
+    def mark(self, columns: Mapping[str, pa.Array]) -> pa.Array:
+        """Whether each row of `query_metrics` counts; in a comparison the baseline's row of its query must too."""
+        if self.metric not in columns:
+            return pa.nulls(len(columns["query_id"]), pa.bool_())
+        counts = columns[self.metric].is_valid().to_numpy(zero_copy_only=False)
+        if self.judged is not None:
+            share, retrieved = (
+                columns[name].cast(pa.float64()).to_numpy(zero_copy_only=False) for name in (self.judged, RETRIEVED)
+            )
+            counts = counts & has_enough_judged(share, retrieved, self.minimum)
+        if self.baseline is None:
+            return pa.array(counts)
+        of_baseline = pc.equal(columns["system"], pa.scalar(self.baseline, columns["system"].type))
+        baseline = columns["query_id"].filter(pc.and_(of_baseline, pa.array(counts)))
+        return pc.and_(pa.array(counts), pc.is_in(columns["query_id"], value_set=baseline))

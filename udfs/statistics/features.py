@@ -14,7 +14,7 @@ Columns = dict[str, Floats]  # name → units × metrics, or units × 1 where al
 # Where every unit is one query, x of the plain mean is 0 or 1 and some sums are equal: they are added once.
 _SAME = {"units": "x", "xx": "x", "xy": "y", "query_yy": "yy"}
 
-_MEAN = ("rows", "units", "y", "x", "yy", "xy", "xx", "query_yy")
+_MEAN = ("rows", "units", "y", "x", "yy", "xy", "xx", "query_yy", "queries")
 OF_SYSTEM = (
     *_MEAN,
     *("w_units", "w_y", "w_x", "w_yy", "w_xy", "w_xx"),
@@ -70,6 +70,16 @@ def build_pair_columns(
         "query_yy": y * y,
         **({"absolute": np.abs(y)} if flipped else {}),
     }
+
+
+# What is summed by weight where queries count by their traffic.
+_BY_TRAFFIC = ("y", "x", "b", "absolute", "query_yy", "p_x", "p_y", "spread", "unseen", "idle")
+
+
+def weigh_columns(base: Columns, weight: Floats) -> Columns:
+    """The columns with every query counted by its weight; `queries` still counts each as one."""
+    weighed = {name: base[name] * weight[:, None] for name in _BY_TRAFFIC if name in base}
+    return base | weighed | {"queries": base["x"]}
 
 
 def _narrow(mask: Bools) -> Bools:

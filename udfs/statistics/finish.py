@@ -18,7 +18,7 @@ from udfs.statistics.ratio import SUMS, Estimate, estimate_ratio
 from udfs.statistics.resample import compute_bootstrap_p, compute_percentile_interval, compute_randomisation_p
 from udfs.statistics.rubin import DrawnEstimate, add_draws, find_curve_shift
 
-TEXT = ("baseline", "candidate", "segment", "value", "metric")
+TEXT = ("baseline", "candidate", "segment", "value", "metric", "metric_name")
 COUNTS = ("queries", "skipped", "wins", "ties", "losses", "unjudged", "judged_queries")
 NUMBERS = (
     *("macro", "macro_low", "macro_high", "weighted", "weighted_low", "weighted_high"),
@@ -80,7 +80,7 @@ def _stack_sums(
 
 def _estimate_systems(sums: Mapping[str, Floats], draws: Floats, plan: Plan) -> dict[str, Floats]:
     macro, weighted, micro = (_estimate_form(sums, form) for form in ("", "w_", "p_"))
-    queries = sums["x"]
+    queries = _count_queries(sums, plan)
     columns = {"queries": queries, "skipped": sums["rows"] - queries, "stddev": _compute_stddev(sums)}
     columns |= {"stderr": macro.stderr, "degrees": macro.degrees, "traffic": sums["w_x"], "pool": sums["p_x"]}
     for name, estimate in (("macro", macro), ("weighted", weighted), ("micro", micro)):
@@ -95,10 +95,10 @@ def _estimate_systems(sums: Mapping[str, Floats], draws: Floats, plan: Plan) -> 
 def _estimate_pairs(sums: Mapping[str, Floats], draws: Floats, plan: Plan) -> dict[str, Floats]:
     delta = _estimate_form(sums, "")
     relative = _estimate_relative(sums)
-    queries, stddev = sums["x"], _compute_stddev(sums)
+    queries, stddev = _count_queries(sums, plan), _compute_stddev(sums)
     low, high = delta.interval(plan.confidence)
     with np.errstate(divide="ignore", invalid="ignore"):
-        baseline = np.where(queries > 0, sums["b"] / queries, np.nan)
+        baseline = np.where(queries > 0, sums["b"] / sums["x"], np.nan)
         effect = np.where(sums["query_yy"] == 0, 0.0, delta.value / stddev)
         weighted = np.where(sums["w_x"] > 0, sums["w_y"] / sums["w_x"], np.nan)
         kept = np.where(sums["w"] > 0, sums["w_x"] / sums["w"], np.nan)
@@ -229,6 +229,11 @@ def _estimate_relative(sums: Mapping[str, Floats]) -> Estimate:
     return estimate_ratio(np.stack([sums[name] for name in ("units", "y", "b", "yy", "yb", "bb")], axis=-1))
 
 
+def _count_queries(sums: Mapping[str, Floats], plan: Plan) -> Floats:
+    """The queries that count; their divisor is another number where they count by traffic."""
+    return sums["queries" if plan.by_traffic else "x"]
+
+
 def _compute_stddev(sums: Mapping[str, Floats]) -> Floats:
     """The standard deviation over queries, also where the units are clusters."""
     per_query = estimate_ratio(np.stack([sums[n] for n in ("x", "y", "x", "query_yy", "y", "x")], axis=-1))
@@ -246,6 +251,7 @@ def _build_rows(keys: list[Key], plan: Plan, columns: Mapping[str, Floats]) -> p
         "segment": np.repeat(np.array([segments[cut] for _, cut, _ in keys], dtype=object), metrics),
         "value": np.repeat(np.array([value for _, _, value in keys], dtype=object), metrics),
         "metric": np.tile(np.array(plan.metrics, dtype=object), len(keys)),
+        "metric_name": np.tile(np.array(plan.names or plan.metrics, dtype=object), len(keys)),
     }
     arrays: dict[str, Any] = {name: pa.array(values, pa.string()) for name, values in text.items()}
     for name in (*COUNTS, *NUMBERS, *FLAGS):

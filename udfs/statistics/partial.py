@@ -31,6 +31,7 @@ from udfs.statistics.features import (
     build_pair_columns,
     build_system_columns,
     expand_sum,
+    weigh_columns,
 )
 from udfs.statistics.frame import QUERY, Frame, build_frame, has_every_system
 from udfs.statistics.label_draws import build_evidence_columns, fill_draws, sum_label_draws
@@ -251,6 +252,8 @@ def _build_columns(frame: Frame, part: slice, plan: Plan) -> tuple[list[Columns]
         both, either = enough[b] & enough[c], too_little[b] | too_little[c]
         base = build_pair_columns(values[b], values[c], weight, both, either, flipped=plan.randomisation > 0)
         bases.append(base | build_evidence_columns(base, (b, c), numbers, draws, plan) if draws else base)
+    if plan.by_traffic:
+        bases = [weigh_columns(base, weight) for base in bases]
     codes, cells = [codes[part] for codes in frame.codes], [len(names) for names in frame.cells]
     return bases, sum_label_draws(codes, cells, bases, draws, plan) if draws else []
 

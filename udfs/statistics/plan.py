@@ -30,12 +30,14 @@ class Plan:
 
     systems: tuple[str, ...]
     metrics: tuple[str, ...]  # keys, which are columns
+    names: tuple[str, ...] = ()  # of the metrics as they are written; their keys where not given
     pooled: tuple[str, ...] = ()  # those of them with a column of pooled denominators
     segments: tuple[tuple[str, ...], ...] = ()  # beside everything
     pairs: tuple[tuple[str, str], ...] = ()  # baseline and candidate
     judged: tuple[str | None, ...] = ()  # per metric, the column with the judged share, if queries count by it
     min_judged: float = 0.0  # the least share for a query to count
     clustered: bool = False
+    by_traffic: bool = False  # whether a query counts by its weight, and not as one; units are then of unequal size
     confidence: float = 0.95
     bootstrap: int = 0  # replicates; 0 for none
     percentiles: bool = False  # whether intervals come from them

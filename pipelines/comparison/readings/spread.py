@@ -17,7 +17,7 @@ def carried_by_one_segment(pair: ComparedPair) -> str | None:
     if headline is None:
         return None
     spec, whole = headline
-    for segment in (columns[0] for columns in pair.config.segments if len(columns) == 1):
+    for segment in (columns[0] for columns in pair.config.query_segments if len(columns) == 1):
         for row in (r for r in pair.rows(segment) if r["metric"] == spec.key and r["delta"] is not None):
             share = row["delta"] * row["queries"] / (whole["delta"] * whole["queries"])
             size = row["queries"] / whole["queries"]

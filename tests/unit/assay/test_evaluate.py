@@ -169,7 +169,8 @@ def test_rows_that_break_their_contract_are_counted_and_too_many_are_refused(tab
         ({"metrics": ["ndgc@5"]}, ConfigurationError, r"ndgc"),
         ({"segment": ["device"]}, ConfigurationError, r"unknown key in assay.evaluate at segment: did you mean"),
         ({"segments": ["traffic_band"]}, ConfigurationError, r"traffic_band cannot be computed in memory"),
-        ({"warehouse": "w"}, ConfigurationError, r"publish with `.publish"),
+        ({"warehouse": "w"}, ConfigurationError, r"publish the result with `.publish"),
+        ({"labels_of": "w"}, ConfigurationError, r"labels_of is not an option of assay.evaluate"),
         ({"columns": {"rankings": {"doc_id": "pid"}}}, InputError, r"rankings has no column 'pid'"),
     ],
 )
@@ -232,3 +233,48 @@ print(result.summary["mrr"].to_pylist(), SparkContext._gateway)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[1.0, 0.0] None\n"
+
+
+def test_the_micro_average_of_retention_is_the_ratio_over_all_queries() -> None:
+    lists = {
+        ("first", "q1"): "abcd",
+        ("first", "q2"): "ab",
+        ("second", "q1"): "axyz",
+        ("second", "q2"): "ab",
+    }
+    rankings = pd.DataFrame(
+        [
+            {"system": system, "query_id": query, "doc_id": doc, "rank": rank}
+            for (system, query), docs in lists.items()
+            for rank, doc in enumerate(docs, start=1)
+        ]
+    )
+    judged = [("q1", "a"), ("q1", "b"), ("q1", "c"), ("q2", "a")]
+    judgments = pd.DataFrame([{"query_id": query, "doc_id": doc, "grade": 1} for query, doc in judged])
+    got = assay.evaluate(rankings, judgments, metrics=["retention(from=4)@2"], earlier="first")
+    row = got.segment_metrics.query("system == 'second'").iloc[0]
+    assert row["macro"] == pytest.approx((1 / 3 + 1) / 2)
+    assert row["micro"] == pytest.approx(2 / 4)  # 1 of 3 and 1 of 1 that were handed over
+    assert row["metric_name"] == "retention(from=4)@2"
+
+
+def test_a_query_counts_where_the_first_metric_is_defined_for_both_systems(tables: dict[str, Any]) -> None:
+    judgments = tables["judgments"].assign(grade=lambda t: np.where(t["query_id"] == "q3", 0, t["grade"]))
+    judgments = judgments[judgments["query_id"] != "q4"]
+    conventions = {"nothing_returned": "skip"}
+    rankings = tables["rankings"].query("not (system == 'old' and query_id == 'q5')")
+    got = assay.evaluate(rankings, judgments, ["ndcg@5"], "old", conventions=conventions)
+    rows = got.query_metrics.set_index(["system", "query_id"])["counted"]
+    assert [bool(rows["new", query]) for query in ("q2", "q3", "q4", "q5")] == [True, False, False, False]
+    assert rows["new"].sum() == got.comparisons["queries"].iloc[0] == QUERIES - 3
+    alone = assay.evaluate(rankings, judgments, ["ndcg@5"], conventions=conventions).query_metrics
+    own = alone.set_index(["system", "query_id"])["counted"]
+    assert bool(own["new", "q5"])
+    assert not bool(own["old", "q5"])
+
+
+def test_a_query_with_too_little_judged_does_not_count(tables: dict[str, Any]) -> None:
+    some = tables["judgments"].query("not (query_id == 'q7' and doc_id in ['d0', 'd1', 'd2', 'd3', 'd4', 'd5'])")
+    got = assay.evaluate(tables["rankings"], some, ["ndcg@5"], "old", compare={"min_judged": 0.9})
+    counted = got.query_metrics.query("counted and system == 'new'")
+    assert len(counted) == got.comparisons.query("metric == 'ndcg_at_5'")["queries"].iloc[0] == QUERIES - 1

@@ -24,7 +24,9 @@ def test_every_name_resolves_and_is_listed(name: str) -> None:
 
 
 def test_an_unknown_name_is_explained() -> None:
-    with pytest.raises(AttributeError, match=r"no attribute 'Evaluater'; it has Conventions, EvaluationResult"):
+    with pytest.raises(
+        AttributeError, match=r"no attribute 'Evaluater'; it has ComparisonResult, Conventions, EvaluationResult"
+    ):
         assay.Evaluater  # noqa: B018
 
 

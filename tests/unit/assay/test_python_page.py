@@ -13,7 +13,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "python.md"
 
 def test_the_examples_of_the_page_run(capsys: pytest.CaptureFixture[str]) -> None:
     examples = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(examples) == 5
+    assert len(examples) == 6
     names: dict[str, Any] = {}
     for number, example in enumerate(examples):
         exec(compile(example, f"{PAGE.name}, example {number + 1}", "exec"), names)
@@ -24,8 +24,9 @@ def test_the_examples_of_the_page_run(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_the_page_lists_every_attribute_of_a_result() -> None:
-    from assay.result import EvaluationResult
+    from assay.result import EvaluationResult, RunResult
 
-    public = {name for name in vars(EvaluationResult) if not name.startswith("_")} - {"run", "config", "date", "kind"}
+    listed = {name for kind in (EvaluationResult, RunResult) for name in vars(kind) if not name.startswith("_")}
+    public = listed - {"run", "config", "kind", "spark"}
     named = set(re.findall(r"`result\.(\w+)", PAGE.read_text(encoding="utf-8")))
     assert named == public

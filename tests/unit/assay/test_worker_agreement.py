@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 import assay
+from assay.computed import InMemoryRun
 from pipelines.comparison.compare import adjust_p_values, build_p_value_rules
 from pipelines.comparison.estimate import build_plan
 from pipelines.scoring.score import build_query_metrics_contract
@@ -49,9 +50,10 @@ def test_partitions_of_workers_give_equal_bits() -> None:
     tables = simulate()
     got = assay.evaluate(**tables, metrics=["ndcg@5", "recall@5", "map"], baseline="old", segments=["device"])
     config, systems = got.config, got.run.systems
+    assert isinstance(got.run, InMemoryRun)
     columns = tuple(build_query_metrics_contract(config.query_columns, config.specs).names)
     names = tuple(spec.name for spec in config.specs)
-    request = ScoreRequest(names, got.run.conventions, systems, config.query_columns, columns)
+    request = ScoreRequest(names, got.run.run.conventions, systems, config.query_columns, columns)
     stream = build_stream(tables, systems)
     part = hash_like_spark(stream["query_id"].cast(pa.large_string()).combine_chunks()) % 3
     plan = build_plan(config, systems, config.specs)

@@ -90,4 +90,8 @@ def test_runs_differ_by_conventions_labels_settings_and_code(tmp_path: Path) -> 
     assert differences(inputs=behaviour) == ["labels from judgments → behaviour"]
     assert differences(code="v2") == ["another version of the code"]
     assert differences(config=config) == ["configuration labels.grade.scale: grades → lift"]
+    former = dict(first.conventions)
+    assert "depth" not in former
+    assert differences(conventions=former | {"depth": None}) == []  # of a run before it could be set
+    assert differences(conventions=former | {"depth": 5}) == ["convention depth: none → 5"]
     assert differences(conventions={"ties": "doc_id_desc"}) == ["convention unjudged: zero → not known"]

@@ -9,7 +9,7 @@ import pytest
 
 from schemas.errors import ConfigurationError, DataQualityError
 from tests.helpers.cases import block_of, label_table, per_query, ranking_table, value
-from udfs.compute import compute_metrics
+from udfs.compute import compute_metrics, compute_pools
 from udfs.conventions import Conventions
 from udfs.evaluator import evaluate_tables
 from udfs.registry import METRICS, parse_metrics
@@ -155,3 +155,30 @@ def test_the_same_document_twice_keeps_its_best_place() -> None:
 def test_all_metrics_of_an_empty_block_are_empty() -> None:
     for values in compute_metrics(block_of([], []), parse_metrics(RELEVANCE), DEFAULT).values():
         assert values.shape == (0,) and values.dtype == np.float64
+
+
+OF_LISTS = [
+    name for name, metric in METRICS.items() if metric.scope == "list" and not metric.needs and name != "unseen"
+]
+
+
+@pytest.mark.parametrize("name", OF_LISTS)
+def test_a_depth_scores_lists_as_if_they_ended_there(name: str) -> None:
+    """As `trec_eval -M`: for metrics without a cut-off, for those with a deeper one, and for their divisors."""
+    written = (
+        [name, f"{name}@4"]
+        if METRICS[name].cutoff == "optional"
+        else [name if METRICS[name].cutoff == "none" else f"{name}@4"]
+    )
+    specs = parse_metrics(written)
+    grades = [0, 3, None, 2, 1, 0, 2]
+    labels = [3, 2, 2, 1, 0, 0]
+    whole, short = block_of([grades], [labels]), block_of([grades[:3]], [labels])
+    deep = Conventions(max_grade=3, depth=3)
+    for spec in specs:
+        expected = compute_metrics(short, [spec], DEFAULT)[spec.key]
+        assert compute_metrics(whole, [spec], deep)[spec.key].tolist() == pytest.approx(expected.tolist(), nan_ok=True)
+        pools = [compute_pools(*of) for of in ((whole, [spec], deep), (short, [spec], DEFAULT))]
+        assert [{key: divisor.tolist() for key, divisor in of.items()} for of in pools] == [
+            {key: divisor.tolist() for key, divisor in pools[1].items()}
+        ] * 2

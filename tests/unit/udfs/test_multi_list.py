@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from schemas.errors import ConfigurationError
 from tests.helpers import slow_oracles
 from tests.helpers.cases import label_table, per_query, ranking_table
+from udfs.conventions import Conventions
 from udfs.multi_list import evaluate_pairs, evaluate_systems
 
 
@@ -80,3 +81,13 @@ def test_a_cut_off_compares_the_tops_of_lists_of_any_length(
     assert row[f"rank_tau_at_{k}"] == expected
     kept = slow_oracles.retention(first, second, relevant, 7, k) if relevant & set(second[:7]) else None
     assert row[f"retention_from_7_at_{k}"] == (None if kept is None else pytest.approx(kept))
+
+
+def test_a_depth_holds_between_lists_and_for_whole_systems() -> None:
+    two = Conventions(depth=2)
+    labels = label_table({"q1": {"a": 1.0, "c": 1.0}})
+    values = per_query(evaluate_pairs(RANKINGS, "new", "old", ["retention(from=5)@5"], labels=labels, conventions=two))
+    assert values["q1"]["retention_from_5_at_5"] == 1.0  # c is below the depth of both
+    catalogue = pa.table({"doc_id": list("abcdefgh")})
+    table = evaluate_systems(RANKINGS, catalogue, ["catalog_coverage@5"], conventions=two)
+    assert table["catalog_coverage_at_5"].to_pylist() == [2 / 8, 2 / 8]
