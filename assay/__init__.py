@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from assay.evaluation import evaluate
     from assay.result import EvaluationResult
+    from pipelines.warehouse.catalog.read import read_catalog_table
     from pipelines.warehouse.tables import read_table
     from udfs.conventions import Conventions
     from udfs.evaluator import Evaluator, evaluate_tables
@@ -29,6 +30,7 @@ _MODULES = {
     "evaluate_pairs": "udfs.multi_list",
     "evaluate_systems": "udfs.multi_list",
     "evaluate_tables": "udfs.evaluator",
+    "read_catalog_table": "pipelines.warehouse.catalog.read",
     "read_table": "pipelines.warehouse.tables",
     "register_functions": "udfs.functions",
 }
@@ -42,6 +44,7 @@ __all__ = [
     "evaluate_pairs",
     "evaluate_systems",
     "evaluate_tables",
+    "read_catalog_table",
     "read_table",
     "register_functions",
 ]

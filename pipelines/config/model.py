@@ -25,6 +25,7 @@ from pipelines.labels.settings import LabelSettings
 from pipelines.quality.settings import Mode, QualitySettings
 from pipelines.report.settings import ReportSettings
 from pipelines.sharing.settings import PrometheusSettings, TrackingSettings
+from pipelines.warehouse.catalog.settings import OutputSettings
 from schemas.inputs import INPUTS
 from schemas.redact import redact
 from schemas.section import Place, Section
@@ -47,6 +48,8 @@ class DateRange(Section):
         return self
 
 
+# Sections about where the work runs and where results go.
+ELSEWHERE = {"spark", "warehouse", "output", "report", "tracking", "prometheus"}
 SegmentColumns = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
@@ -84,6 +87,7 @@ class Config(Section):
         description="A date or a run whose published labels are used instead of a log and judgments.",
     )
     warehouse: Place = Field("warehouse", description="Where results are published: a folder or a URI.")
+    output: OutputSettings = Field(OutputSettings(), description="Tables of a catalog that runs are published to.")
     max_rejected: float = Field(
         0.05, ge=0, le=1, description="Largest share of an input's rows that may be unusable before the run stops."
     )
@@ -235,7 +239,7 @@ class Config(Section):
 
     def dump_settings(self) -> dict[str, Any]:
         """Return the settings that determine the numbers: all but where the work runs and where results go."""
-        return self.model_dump(mode="json", exclude={"spark", "warehouse", "report", "tracking", "prometheus"})
+        return self.model_dump(mode="json", exclude=ELSEWHERE)
 
     def dump_redacted(self) -> dict[str, Any]:
         """Return all settings without secrets, to print and to store."""
