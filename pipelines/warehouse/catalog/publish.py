@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -28,9 +29,10 @@ def publish_to_catalog(spark: SparkSession, storage: Storage, manifest: Manifest
         return
     table_format = TABLE_FORMATS[output.format]
     for name, record in manifest.tables.items():
-        rows = open_reader(spark).parquet(storage.path(record.path))
-        write_run(table_format, f"{output.namespace}.{name}", rows, manifest.dt, manifest.run)
-    write_run(table_format, f"{output.namespace}.{RUNS}", _describe(spark, manifest), manifest.dt, manifest.run)
+        read = partial(open_reader(spark).parquet, storage.path(record.path))
+        write_run(table_format, f"{output.namespace}.{name}", read, manifest.dt, manifest.run)
+    describe = partial(_describe, spark, manifest)
+    write_run(table_format, f"{output.namespace}.{RUNS}", describe, manifest.dt, manifest.run)
 
 
 def _is_listed(spark: SparkSession, namespace: str, manifest: Manifest) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import time
+from collections.abc import Callable
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -20,15 +21,17 @@ ATTEMPTS = 6  # another publisher may change the table between planning and comm
 FIRST_WAIT = 0.5  # seconds; doubled after each attempt
 
 
-def write_run(table_format: TableFormat, table: str, rows: DataFrame, date: str, run: str) -> None:
-    """Replace the rows of a run in a table; written again after a conflict, or where the outcome is not known.
+def write_run(table_format: TableFormat, table: str, read: Callable[[], DataFrame], date: str, run: str) -> None:
+    """Replace the rows of a run in a table by those that `read` gives.
 
-    The rows of one run replace only each other, so repeating a write that did succeed changes nothing.
+    It is repeated after a conflict, and where the outcome is not known: the rows of one run replace only each other, so
+    repeating a write that did succeed changes nothing.
     """
-    labelled = rows.drop(*PARTITION).select("*", F.lit(date).cast("date").alias("dt"), F.lit(run).alias("run"))
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            _write_once(table_format, table, labelled, date, run)
+            rows = read().drop(*PARTITION)
+            rows = rows.select("*", F.lit(date).cast("date").alias("dt"), F.lit(run).alias("run"))
+            _write_once(table_format, table, rows, date, run)
             return
         except Exception as error:
             reason = describe_spark_error(error)[1]
