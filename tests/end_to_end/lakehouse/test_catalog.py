@@ -189,7 +189,7 @@ def scan(name):
 runs = scan("runs").sort("committed_at").collect()
 live = runs["run"][-1]
 rows = scan("query_metrics").filter(polars.col("run") == live).collect()
-mean = duckdb.sql("SELECT avg(ndcg_at_10) FROM rows").fetchone()[0]
+mean = duckdb.sql("SELECT avg(ndcg_at_10) FROM rows").fetchall()[0][0]
 print(json.dumps({"live": live, "rows": rows.height, "mean": mean}))
 """
 

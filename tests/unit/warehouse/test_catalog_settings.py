@@ -1,5 +1,6 @@
 """The output section, without Spark: what is refused before Java starts, and that it does not change the numbers."""
 
+import datetime as dt
 import re
 from pathlib import Path
 
@@ -8,9 +9,12 @@ import yaml
 from pydantic import ValidationError
 
 from pipelines.config.model import Config
+from pipelines.inputs.listing import list_locally
+from pipelines.plan import define_evaluation, look_ahead
 from pipelines.warehouse.catalog.registry import TABLE_FORMATS
 from pipelines.warehouse.catalog.settings import OutputSettings
 from pipelines.warehouse.views import render_catalog_views
+from tests.helpers.published_runs import publish
 
 PAGE = Path(__file__).parents[3] / "docs" / "lakehouse.md"
 INPUTS = {"rankings": {"path": "r"}, "judgments": {"path": "j"}}
@@ -50,3 +54,18 @@ def test_views_choose_the_runs_before_the_table() -> None:
     view = render_catalog_views("lake.q", ["labels"])
     assert view.index("lake.q.runs") < view.index("lake.q.labels")
     assert view.count("CREATE OR REPLACE TEMPORARY VIEW labels AS") == 1
+
+
+def test_only_spark_can_say_that_a_committed_run_is_in_the_catalog(tmp_path: Path) -> None:
+    date, warehouse = dt.date(2026, 11, 1), tmp_path / "warehouse"
+    for name in INPUTS:
+        (tmp_path / name).write_text("")
+    inputs = {name: {"path": str(tmp_path / name)} for name in INPUTS}
+    plain = Config.model_validate({"inputs": inputs, "warehouse": str(warehouse)})
+    copied = Config.model_validate(plain.model_dump() | {"output": {"format": "delta", "namespace": "lake.q"}})
+    listings = {name: list_locally(name, source, date) for name, source in plain.sources().items()}
+    digests = {name: listing.digest for name, listing in listings.items() if listing is not None}
+    publish(warehouse, run=f"{define_evaluation(plain).build_key(date, digests)}-000001")
+    with_files, with_catalog = (look_ahead(define_evaluation(config), date) for config in (plain, copied))
+    assert with_files is not None and with_files.committed is not None
+    assert with_catalog is not None and with_catalog.committed is None
