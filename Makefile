@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 DEMO := build/demo
 PORT ?= 5000
 
-.PHONY: help setup lock demo ui test unit fuzz faults cluster-test airflow-test lint types audit bench docs site clean java
+.PHONY: help setup lock demo ui test unit fuzz faults cluster-test airflow-test jars lakehouse-test lint types audit bench docs site clean java
 
 help:  ## print this list
 	@grep -E '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk -F':.*?## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -37,6 +37,8 @@ lock: $(READY)  ## resolve the packages of Assay, its documentation and Airflow 
 	  --no-annotate --no-emit-index-url --no-emit-find-links - -o conf/docs.txt
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --upgrade --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --no-emit-find-links conf/airflow/requirements.txt -o conf/airflow/constraints.txt
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --upgrade --generate-hashes --no-header \
+	  --no-annotate --no-emit-index-url --no-emit-find-links conf/lakehouse/requirements.txt -o conf/lakehouse/constraints.txt
 
 demo: $(READY) java  ## simulate a week of search logs, evaluate four systems on it, and compare with the truth
 	@$(BIN)/python -m jobs.demo $(DEMO)
@@ -70,6 +72,27 @@ airflow-test: $(READY) java  ## run the DAG in a real Airflow, in .venv-airflow
 	  $(BIN)/uv pip sync -q --python .venv-airflow/bin/python --require-hashes conf/airflow/constraints.txt; }
 	@$(BIN)/python -m pytest -m airflow -v tests/end_to_end/airflow
 
+# The runtimes of Delta, Iceberg, S3 and OpenLineage for the locked Spark. Delta 4.1.0 needs Spark 4.1.0 or 4.1.1.
+JARS := io.delta:delta-spark_4.1_2.13:4.4.0 io.delta:delta-storage:4.4.0 \
+  org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0 io.openlineage:openlineage-spark_2.13:1.37.0 \
+  org.apache.hadoop:hadoop-aws:3.4.2 software.amazon.awssdk:bundle:2.29.52
+
+jars: build/jars/.ready  ## fetch the runtimes of Delta, Iceberg, S3 and OpenLineage with Maven, into build/jars
+
+build/jars/.ready: Makefile
+	@command -v mvn >/dev/null || { echo "Maven fetches the runtimes, and there is none. Install it, e.g.: apt-get install maven" >&2; exit 1; }
+	@rm -rf build/jars
+	@for jar in $(JARS); do mvn -q -B dependency:copy -Dartifact=$$jar -DoutputDirectory=build/jars || exit 1; done
+	@touch $@
+
+.venv-lakehouse/.ready: conf/lakehouse/constraints.txt $(READY)
+	@test -x .venv-lakehouse/bin/python || $(BIN)/uv venv -q .venv-lakehouse --python $(BIN)/python
+	@$(BIN)/uv pip sync -q --python .venv-lakehouse/bin/python --require-hashes conf/lakehouse/constraints.txt
+	@touch $@
+
+lakehouse-test: $(READY) java build/jars/.ready .venv-lakehouse/.ready  ## publish to Delta, Iceberg and S3, and read them with other tools
+	@$(BIN)/python -m pytest -m lakehouse -v tests/end_to_end/lakehouse
+
 lint: $(READY)  ## check style and formatting
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -98,5 +121,5 @@ bench: $(READY) java  ## measure Assay against other tools, as ratios in one run
 	@$(BIN)/python -m benchmarks
 
 clean:  ## remove the virtual environment and all build output
-	@rm -rf $(VENV) .venv-airflow build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	@rm -rf $(VENV) .venv-airflow .venv-lakehouse build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

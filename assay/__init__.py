@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from assay.evaluation import evaluate
     from assay.labelling import label
     from assay.result import EvaluationResult, LabelResult
+    from pipelines.warehouse.catalog.read import read_catalog_table
     from pipelines.warehouse.tables import read_table
     from udfs.conventions import Conventions
     from udfs.evaluator import Evaluator, evaluate_tables
@@ -36,6 +37,7 @@ _MODULES = {
     "evaluate_systems": "udfs.multi_list",
     "evaluate_tables": "udfs.evaluator",
     "label": "assay.labelling",
+    "read_catalog_table": "pipelines.warehouse.catalog.read",
     "read_table": "pipelines.warehouse.tables",
     "register_functions": "udfs.functions",
 }
@@ -53,6 +55,7 @@ __all__ = [
     "evaluate_systems",
     "evaluate_tables",
     "label",
+    "read_catalog_table",
     "read_table",
     "register_functions",
 ]

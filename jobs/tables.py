@@ -11,9 +11,10 @@ from jobs.support.options import debug_option, output_option, warehouse_option
 @warehouse_option
 @click.option("--sql", type=click.Choice(["spark", "duckdb"]), help="Print views in this SQL dialect.")
 @click.option("--python", "library", type=click.Choice(["pandas", "polars"]), help="Print functions for this library.")
+@click.option("--namespace", help="With --sql spark: views of the Delta or Iceberg tables in this catalog and schema.")
 @output_option
 @debug_option
-def command(warehouse: str, sql: str | None, library: str | None, output: str) -> None:
+def command(warehouse: str, sql: str | None, library: str | None, namespace: str | None, output: str) -> None:
     """Print SQL views of the published tables that show the live run of every date, or Python functions that read it.
 
     The view `runs`, or the function `read_runs`, lists all runs with their configuration and gate.
@@ -25,10 +26,16 @@ def command(warehouse: str, sql: str | None, library: str | None, output: str) -
     import json
 
     from pipelines.warehouse.storage import Storage
-    from pipelines.warehouse.views import READERS, VIEWS
+    from pipelines.warehouse.views import READERS, VIEWS, list_tables, render_catalog_views
 
     kind = sql or library
     if kind is None or (sql and library):
         raise click.UsageError("give either --sql or --python")
-    views = {**VIEWS, **READERS}[kind](Storage(warehouse))
+    if namespace is not None and kind != "spark":
+        raise click.UsageError("--namespace needs --sql spark")
+    storage = Storage(warehouse)
+    if namespace is None:
+        views = {**VIEWS, **READERS}[kind](storage)
+    else:
+        views = render_catalog_views(namespace, list_tables(storage))
     click.echo(json.dumps({"dialect": kind, "views": views}, ensure_ascii=False) if output == "json" else views)

@@ -49,7 +49,7 @@ def evaluate(
     work = define_evaluation(config)
     plan = plan_run(spark, work, date, listings, frames)
     if not force and (outcome := work.find_committed(date, plan.key)) is not None:
-        return outcome
+        return plan.publish(outcome)
     with open_run(plan, "while evaluating") as run:
         require_systems(run.inputs)
         conventions = resolve_conventions(config, run.inputs)

@@ -32,7 +32,7 @@ def label(
     work = define_labelling(config)
     plan = plan_run(spark, work, date, listings, frames)
     if not force and (outcome := work.find_committed(date, plan.key)) is not None:
-        return outcome
+        return plan.publish(outcome)
     with open_run(plan, "while labelling") as run:
         run.check_inputs()
         with run.stage("label"):

@@ -87,5 +87,7 @@ def look_ahead(work: Work, date: dt.date) -> LocalInputs | None:
         if listing is None:
             return None
         listings[name] = listing
+    if work.config.output.namespace is not None:  # only Spark can tell whether a committed run is in the catalog
+        return LocalInputs(listings, None)
     key = work.build_key(date, {name: listing.digest for name, listing in listings.items()})
     return LocalInputs(listings, work.find_committed(date, key))

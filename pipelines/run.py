@@ -22,6 +22,7 @@ from pipelines.plan import Outcome, Work
 from pipelines.quality.inspect import Inspection
 from pipelines.stages import Stages
 from pipelines.warehouse.attempt import Attempt
+from pipelines.warehouse.catalog.publish import publish_to_catalog
 from pipelines.warehouse.code_version import hash_code
 from pipelines.warehouse.run_key import hash_json
 from pipelines.warehouse.storage import Storage
@@ -42,6 +43,13 @@ class RunPlan:
     @property
     def storage(self) -> Storage:
         return Storage(self.config.warehouse)
+
+    def publish(self, outcome: Outcome) -> Outcome:
+        """Copy a committed run to the tables of the catalog, where one is configured; also what a former call left."""
+        if self.config.output.namespace is not None:
+            with self.stages.stage("publish"):
+                publish_to_catalog(self.spark, self.storage, outcome.manifest, self.config.output)
+        return outcome
 
 
 @dataclass(frozen=True)
@@ -70,7 +78,7 @@ class OpenRun:
             self.inspection.check_outputs(self.attempt.read_tables(self.plan.spark))
             self.inspection.refuse_if_failed(self.attempt, self.plan.spark, self.facts)
             checks = self.inspection.publish_results(self.attempt, self.plan.spark)
-        return Outcome(self.attempt.commit(**self.facts, **facts, checks=checks), reused=False)
+        return self.plan.publish(Outcome(self.attempt.commit(**self.facts, **facts, checks=checks), reused=False))
 
 
 def plan_run(

@@ -43,6 +43,10 @@ class PublishError(AssayError):
     exit_code = 5
 
 
+class UnknownOutcomeError(PublishError):
+    """The results may have been published: the store did not answer."""
+
+
 class GateError(AssayError):
     """A release condition was not met."""
 

@@ -27,6 +27,7 @@ from pipelines.labels.settings import LabelSettings
 from pipelines.quality.settings import Mode, QualitySettings
 from pipelines.report.settings import ReportSettings
 from pipelines.sharing.settings import PrometheusSettings, TrackingSettings
+from pipelines.warehouse.catalog.settings import OutputSettings
 from schemas.inputs import INPUTS
 from schemas.redact import redact
 from schemas.section import Place, Section
@@ -49,6 +50,8 @@ class DateRange(Section):
         return self
 
 
+# Sections about where the work runs and where results go.
+ELSEWHERE = {"spark", "warehouse", "output", "report", "tracking", "prometheus"}
 SegmentColumns = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
@@ -86,6 +89,7 @@ class Config(Section):
         description="A date or a run whose published labels are used instead of a log and judgments.",
     )
     warehouse: Place = Field("warehouse", description="Where results are published: a folder or a URI.")
+    output: OutputSettings = Field(OutputSettings(), description="Tables of a catalog that runs are published to.")
     max_rejected: float = Field(
         0.05, ge=0, le=1, description="Largest share of an input's rows that may be unusable before the run stops."
     )
@@ -266,8 +270,8 @@ class Config(Section):
         Where the inputs are is not one of them: the digest of their files says that, from wherever the run is started.
         """
         places: dict[str, Any] = {"path": True, "sources": {"__all__": {"path": True}}}
-        elsewhere = dict.fromkeys(("spark", "warehouse", "report", "tracking", "prometheus"), True)
-        return self.model_dump(mode="json", exclude={**elsewhere, "inputs": dict.fromkeys(Inputs.model_fields, places)})
+        excluded = dict.fromkeys(ELSEWHERE, True) | {"inputs": dict.fromkeys(Inputs.model_fields, places)}
+        return self.model_dump(mode="json", exclude=excluded)
 
     def dump_redacted(self) -> dict[str, Any]:
         """Return all settings without secrets, to print and to store."""

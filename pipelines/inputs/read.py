@@ -12,6 +12,7 @@ from pipelines.inputs.format_registry import FORMATS
 from pipelines.inputs.listing import FileListing, hash_totals, list_with_spark
 from pipelines.inputs.settings import InputSource, RawSource
 from pipelines.inputs.shape import add_expressions, filter_rows, run_view
+from pipelines.warehouse.catalog.snapshots import read_present_version
 from schemas.conform import IGNORED
 from schemas.spark_errors import raise_input_errors
 
@@ -72,7 +73,7 @@ def _read_view(
 def _read(spark: SparkSession, name: str, source: RawSource, date: dt.date, listing: FileListing | None) -> InputTable:
     if source.table is not None:
         with raise_input_errors(f"inputs.{name}: table {source.table}"):
-            raw = filter_rows(spark.table(source.table), name, source, date)
+            raw = filter_rows(read_present_version(spark, source.table), name, source, date)
             return InputTable(
                 raw=raw, places=(source.table,), missing_days=(), files=0, digest=hash_totals(*_sum_hashes(raw))
             )

@@ -17,7 +17,7 @@ from pipelines.warehouse.leftovers import attempt_path, claim_attempt, remove_at
 from pipelines.warehouse.literal_paths import open_reader
 from pipelines.warehouse.runs import COMMITTED, REFUSED, Manifest, TableRecord, manifest_path, stamp_commit, table_path
 from pipelines.warehouse.storage import Storage
-from schemas.errors import AssayError, PublishError
+from schemas.errors import AssayError, PublishError, UnknownOutcomeError
 from schemas.redact import redact_texts
 from schemas.spark_errors import describe_spark_error, raise_cause
 
@@ -132,12 +132,14 @@ class Attempt:
                 self.storage.move(self._locate(name), record.path)
         except OSError as error:
             raise PublishError(f"cannot publish the tables: {error}", where=self.storage.uri) from error
-        self.storage.put(manifest_path(self.dt, self.run), manifest.model_dump_json())
+        self.storage.create(manifest_path(self.dt, self.run), manifest.model_dump_json())
         return manifest
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if isinstance(error, UnknownOutcomeError):  # the run may be committed: `assay vacuum` removes it if it is not
+            return
         try:
             remove_attempt(self.storage, self.dt, self.run)
         except (OSError, AssayError) as failure:

@@ -13,8 +13,9 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from pipelines.warehouse.conditional_put import create_object, open_s3
 from pipelines.warehouse.owner import name_process
-from schemas.errors import ConfigurationError, PublishError
+from schemas.errors import ConfigurationError, PublishError, UnknownOutcomeError
 
 PART = ".part"  # ends the name of a file that is being written
 
@@ -31,8 +32,8 @@ class Storage:
             return
         self.uri = location
         try:
-            # Spark says s3a where Arrow says s3.
-            self._files, self._root = fs.FileSystem.from_uri(location.replace("s3a://", "s3://", 1))
+            is_s3 = location.startswith(("s3://", "s3a://"))
+            self._files, self._root = open_s3(location) if is_s3 else fs.FileSystem.from_uri(location)
         except (ValueError, OSError) as error:
             raise ConfigurationError(f"cannot use the warehouse {location!r}: {error}", where="warehouse") from None
 
@@ -65,6 +66,26 @@ class Storage:
             raise PublishError(
                 f"cannot write: {error}", where=self.path(name), hint="check that the warehouse is writable"
             ) from None
+
+    def create(self, name: str, content: str) -> None:
+        """Write a new file atomically; on S3 in one conditional put, whose outcome is known when this returns."""
+        if self._files.type_name != "s3":
+            self.put(name, content)
+            return
+        try:
+            outcome = create_object(self._at(name), content.encode())
+        except OSError as error:
+            raise PublishError(
+                f"cannot write: {error}", where=self.path(name), hint="check that the warehouse is writable"
+            ) from None
+        if outcome == "conflict":
+            raise PublishError("another process has written this file with other content", where=self.path(name))
+        if outcome == "unknown":
+            raise UnknownOutcomeError(
+                "the store does not answer, so it is not known whether the run is committed",
+                where=self.path(name),
+                hint="when it answers again, `assay runs` says; run the same command again if the run is missing",
+            )
 
     def _write(self, target: str, content: str) -> None:
         if self._local:

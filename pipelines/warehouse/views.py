@@ -7,7 +7,7 @@ and Polars, a function reads what a view would show.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pipelines.warehouse.literal_paths import NO_PATTERN, escape_pattern, quote_sql
@@ -38,7 +38,7 @@ def render_spark_views(storage: Storage) -> str:
         f"CREATE OR REPLACE TEMPORARY VIEW {RUNS} AS "
         + _select_runs("assay_manifests", "transform(gate, condition -> condition.verdict)", "array_contains"),
     ]
-    for name in _list_tables(storage):
+    for name in list_tables(storage):
         place = quote_sql(storage.path(name))
         views.append(
             f"CREATE OR REPLACE TEMPORARY VIEW {name}_of_all_runs USING parquet "
@@ -47,6 +47,20 @@ def render_spark_views(storage: Storage) -> str:
             f"JOIN ({live.format(name=name)}) live ON live.dt = CAST(t.dt AS STRING) AND live.run = t.run;"
         )
     return "\n".join(views)
+
+
+def render_catalog_views(namespace: str, names: Sequence[str]) -> str:
+    """Render temporary views of catalog tables for Spark SQL: each shows the newest run of every date.
+
+    The join begins with `runs`, so that Spark looks up the version of the table after it has chosen the runs.
+    """
+    return "\n".join(
+        f"CREATE OR REPLACE TEMPORARY VIEW {name} AS SELECT t.* FROM (SELECT dt, "
+        f"max_by(run, struct(committed_at, run)) AS run FROM {namespace}.{RUNS} "
+        f"WHERE array_contains(tables, '{name}') GROUP BY dt) live "
+        f"JOIN {namespace}.{name} t ON t.dt = live.dt AND t.run = live.run;"
+        for name in names
+    )
 
 
 def render_duckdb_views(storage: Storage) -> str:
@@ -73,7 +87,7 @@ def render_duckdb_views(storage: Storage) -> str:
         f"hive_partitioning = true, union_by_name = true, hive_types = {{dt: 'DATE', run: 'VARCHAR'}}) t "
         f"JOIN ({live} AND map_contains(tables, '{name}') GROUP BY dt) live "
         "ON live.dt = CAST(t.dt AS VARCHAR) AND live.run = t.run;"
-        for name in _list_tables(storage)
+        for name in list_tables(storage)
     ]
     return "\n".join([runs, *views])
 
@@ -118,7 +132,7 @@ def _render_reader(storage: Storage, library: str, read: str, join: str, build: 
     folder = _strip_scheme(storage.uri.rstrip("/"))
     if "://" in folder:
         raise InputError("pandas and Polars read local warehouses only", where=folder, hint="use --sql duckdb or spark")
-    names = ", ".join(_list_tables(storage))
+    names = ", ".join(list_tables(storage))
     return _READER.format(
         library=library, folder=str(Path(folder).absolute()), read=read, join=join, build=build, names=names
     )
@@ -175,7 +189,7 @@ VIEWS: Mapping[str, Callable[[Storage], str]] = {"spark": render_spark_views, "d
 READERS: Mapping[str, Callable[[Storage], str]] = {"pandas": render_pandas_reader, "polars": render_polars_reader}
 
 
-def _list_tables(storage: Storage) -> list[str]:
+def list_tables(storage: Storage) -> list[str]:
     """List the tables of all runs."""
     names = sorted({name for manifest in list_recorded(storage) for name in manifest.tables})
     if not names:
