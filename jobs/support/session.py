@@ -88,7 +88,8 @@ def open_session(
     """Open a session that stops at the end of the block, also after a signal.
 
     `input_bytes` is the size of the data, where it is known: little data gets a plan of one task and a JVM that starts
-    fast. `imports` are modules that are needed later; they are imported while Java starts.
+    fast. `imports` are modules of a run that are needed later; they are imported while Java starts, and those of its
+    workers while its first queries are planned.
     """
     _require_java()
     # Workers would otherwise start the first python3 on the PATH.
@@ -98,7 +99,8 @@ def open_session(
         install_handlers()
         try:
             spark.addArtifacts(zip_packages(folder), pyfile=True)
-            _start_workers(spark)
+            if imports:
+                _start_workers(spark)
             yield spark
         finally:
             _stop(spark)
