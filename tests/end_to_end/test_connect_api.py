@@ -55,5 +55,5 @@ def test_the_api_over_spark_connect(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     # A value that an expression cannot convert is null, and its row is quarantined; nothing is left in the session.
-    reasons = {"judgments": {"grade: empty": 1}}
+    reasons = {"judgments": {"grade and chance: empty": 1}}
     assert json.loads(done.stdout.splitlines()[-1]) == {"rejected": reasons, "views": []}

@@ -146,4 +146,4 @@ def test_chances_without_a_model_are_refused(spark: SparkSession, folder: Path, 
 def test_a_sheet_is_never_overwritten(folder: Path, sheet: Path) -> None:
     place = ["--warehouse", str(folder / "warehouse"), "--candidate", "better", "--to", str(sheet)]
     outcome = CliRunner().invoke(command, place)
-    assert "may have grades" in str(outcome.exception)
+    assert "may contain grades" in str(outcome.exception)
