@@ -283,7 +283,7 @@ def test_a_contract_breaks_in_a_result(spark: SparkSession, check: str, column: 
 
 def build_outputs(spark: SparkSession, *, judged: int, propensity: float) -> dict[str, DataFrame]:
     """Small results of a run, whole by their contracts."""
-    lists = [("a", "q", 1.0, 10, 0, 0, 9, 3, judged)]
+    lists = [("a", "q", 1.0, 10, 0, 0, 9, 3, judged, True)]
     curve = [("all", at, propensity ** (at - 1), None, None, 100, 10, "all_pairs", "measured") for at in range(1, 5)]
     return {
         "query_metrics": spark.createDataFrame(lists, OUTPUTS["query_metrics"].struct()),

@@ -62,6 +62,7 @@ def test_draws_do_not_depend_on_partitions_and_equal_those_in_memory(spark: Spar
             rows = read_rows(scorer(scorer.tables.labels.repartition(3)))
             assert rows.keys() == expected.keys()
             for key, row in rows.items():
+                del row["counted"]  # not a number of the tabulation
                 assert row == {name: expected[key][name] for name in row}, (partitions, key)
             assert {"ndcg_at_5__sd", "ndcg_at_5__delta_sd", "recall_at_5__pool", "draws"} <= rows["a", "q1"].keys()
     finally:

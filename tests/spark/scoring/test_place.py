@@ -62,9 +62,9 @@ def test_movers_show_the_ranks_that_were_scored(spark: SparkSession) -> None:
     values = {row["system"]: row["mrr"] for row in scored.collect()}
     assert values == {"old": 0.5, "new": 1.0}
     changed = spark.createDataFrame(
-        [("old", "new", "mrr", "q", 1.0, 0.5, 1.0, 0.5, "gain", 1)],
-        "baseline string, candidate string, metric string, query_id string, weight double, baseline_value double, "
-        "candidate_value double, delta double, direction string, place int",
+        [("old", "new", "mrr", "mrr", "q", 1.0, 0.5, 1.0, 0.5, "gain", 1)],
+        "baseline string, candidate string, metric string, metric_name string, query_id string, weight double, "
+        "baseline_value double, candidate_value double, delta double, direction string, place int",
     )
     queries = spark.createDataFrame([("q", "red shoes"), ("other", "socks")], "query_id string, query string")
     documents = spark.createDataFrame([("a", "A shoe")], "doc_id string, title string")
