@@ -82,8 +82,11 @@ class CountingRule:
     baseline: str | None = None
 
     def mark(self, columns: Mapping[str, pa.Array]) -> pa.Array:
-        """Whether each row of `query_metrics` counts; in a comparison the baseline's row of its query must too."""
-        if self.metric not in columns:
+        """Whether each row of `query_metrics` counts; in a comparison the baseline's row of its query must too.
+
+        Null where the columns it needs are not there, as where lists are scored again by a few metrics.
+        """
+        if not {self.metric, self.judged or self.metric} <= columns.keys():
             return pa.nulls(len(columns["query_id"]), pa.bool_())
         counts = columns[self.metric].is_valid().to_numpy(zero_copy_only=False)
         if self.judged is not None:
