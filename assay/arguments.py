@@ -104,7 +104,7 @@ def read_file(path: str | Path) -> pa.Table:
 
 def require_kind(table: Any, name: str) -> None:
     """Refuse what is no table."""
-    known = ("pandas", "polars", "pyarrow", SPARK)
-    if find_kind(table) not in known:
-        hint = f"give a path or a table of {', '.join(known)}; {did_you_mean(find_kind(table), known)}"
+    kinds = ("pandas", "polars", "pyarrow", SPARK)
+    if find_kind(table) not in kinds:
+        hint = f"give a path or a table of {', '.join(kinds)}; {did_you_mean(find_kind(table), kinds)}"
         raise InputError(f"{name} is a {type(table).__module__}.{type(table).__name__}", hint=hint)

@@ -57,17 +57,17 @@ def evaluate(
         "documents": documents,
         "decisions": decisions,
     }
-    given = select_given(tables, () if impressions is not None else ("rankings", "judgments"))
+    present = select_given(tables, () if impressions is not None else ("rankings", "judgments"))
     compare = dict(options.get("compare", {})) | ({} if baseline is None else {"baseline": baseline})
     settings = dict(options) | {"metrics": list_names(metrics), "compare": compare}
-    on_spark = spark is not None or any(find_kind(table) == SPARK for table in given.values())
-    if on_spark or impressions is not None or any(isinstance(table, Mapping) for table in given.values()):
-        return _evaluate_on_spark(given, settings, columns or {}, read_date(date), spark, warehouse)
+    on_spark = spark is not None or any(find_kind(table) == SPARK for table in present.values())
+    if on_spark or impressions is not None or any(isinstance(table, Mapping) for table in present.values()):
+        return _evaluate_on_spark(present, settings, columns or {}, read_date(date), spark, warehouse)
     if warehouse is not None:
         hint = "publish the result with `.publish(warehouse)`"
         raise ConfigurationError("warehouse is for runs on Spark, and these tables are evaluated in memory", hint=hint)
-    config = build_arguments_config("assay.evaluate", given, columns or {}, settings)
-    return _evaluate_in_memory(given, config, read_date(date))
+    config = build_arguments_config("assay.evaluate", present, columns or {}, settings)
+    return _evaluate_in_memory(present, config, read_date(date))
 
 
 def _evaluate_on_spark(
