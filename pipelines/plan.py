@@ -17,6 +17,8 @@ from schemas.errors import ConfigurationError
 
 logger = logging.getLogger(__name__)
 
+SMALL_BYTES = 16 * 2**20  # of inputs for which a run of few tasks in one process is faster
+
 
 @dataclass(frozen=True)
 class Outcome:

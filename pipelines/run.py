@@ -18,7 +18,7 @@ from pipelines.config.model import Config
 from pipelines.inputs.listing import FileListing
 from pipelines.inputs.read import InputTable, read_frame, read_input
 from pipelines.inputs.validate import ValidatedInputs, describe_input, validate_inputs
-from pipelines.plan import Outcome, Work
+from pipelines.plan import SMALL_BYTES, Outcome, Work
 from pipelines.quality.inspect import Inspection
 from pipelines.stages import Stages
 from pipelines.warehouse.attempt import Attempt
@@ -38,6 +38,7 @@ class RunPlan:
     date: dt.date
     inputs: Mapping[str, InputTable]
     key: str
+    small: bool = False  # whether it is known to read little data, on this machine
     stages: Stages = field(default_factory=Stages)
 
     @property
@@ -70,14 +71,14 @@ class OpenRun:
         """Run the quality checks of the inputs; a failed one refuses the run."""
         with self.stage("inspect"):
             self.inspection.check_inputs(self.plan.inputs, self.inputs)
-            self.inspection.refuse_if_failed(self.attempt, self.plan.spark, self.facts)
+            self.inspection.refuse_if_failed(self.attempt, self.facts)
 
     def commit(self, **facts: Any) -> Outcome:
         """Run the quality checks of the results, then commit; a failed check refuses the run."""
         with self.stage("inspect results"):
             self.inspection.check_outputs(self.attempt.read_tables(self.plan.spark))
-            self.inspection.refuse_if_failed(self.attempt, self.plan.spark, self.facts)
-            checks = self.inspection.publish_results(self.attempt, self.plan.spark)
+            self.inspection.refuse_if_failed(self.attempt, self.facts)
+            checks = self.inspection.publish_results(self.attempt)
         return self.plan.publish(Outcome(self.attempt.commit(**self.facts, **facts, checks=checks), reused=False))
 
 
@@ -96,13 +97,24 @@ def plan_run(
     with stages.stage("read"):
         inputs = _read_inputs(spark, work.config, date, listings or {}, frames or {})
         key = work.build_key(date, {name: table.digest for name, table in inputs.items()})
-    return RunPlan(spark=spark, config=work.config, date=date, inputs=inputs, key=key, stages=stages)
+    small = _reads_little(spark, inputs, listings or {})
+    return RunPlan(spark, work.config, date, inputs, key, small=small, stages=stages)
+
+
+def _reads_little(spark: SparkSession, inputs: Mapping[str, InputTable], listings: Mapping[str, FileListing]) -> bool:
+    """Whether all inputs are files of a known, small size and Spark is this process: it loses no executor."""
+    size = sum(listing.bytes for listing in listings.values())
+    return (
+        set(inputs) == set(listings)
+        and size < SMALL_BYTES
+        and str(spark.conf.get("spark.master", "")).startswith("local")
+    )
 
 
 @contextmanager
 def open_run(plan: RunPlan, doing: str) -> Iterator[OpenRun]:
     """Open an attempt and validate the inputs; leaving without a commit removes what was written."""
-    with Attempt(plan.storage, plan.date, plan.key) as attempt, raise_input_errors(doing):
+    with Attempt(plan.storage, plan.date, plan.key, small=plan.small) as attempt, raise_input_errors(doing):
         plan.stages.tables = attempt.tables
         with plan.stages.stage("check"):
             plan = _store_costly(plan, attempt)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import types as T
 
 MAX_TEXT = 10_000  # bytes of a text; batches of rows are limited by their number alone
@@ -130,6 +131,21 @@ class Table:
             "array<string>": T.ArrayType(T.StringType()),
         }
         return T.StructType([T.StructField(c.name, atoms[c.type], c.may_be_null) for c in self.columns])
+
+    def arrow_schema(self) -> pa.Schema:
+        """This table as an Arrow schema."""
+        import pyarrow as pa
+
+        atoms = {
+            "string": pa.string(),
+            "int": pa.int32(),
+            "bigint": pa.int64(),
+            "double": pa.float64(),
+            "boolean": pa.bool_(),
+            "timestamp": pa.timestamp("us", tz="UTC"),
+            "array<string>": pa.list_(pa.string()),
+        }
+        return pa.schema([pa.field(c.name, atoms[c.type], c.may_be_null) for c in self.columns])
 
     def expectations(self) -> list[dict[str, Any]]:
         """This table as a suite of Great Expectations: its columns, then the values of each."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from jobs.support.java import build_archive_options, start_java
 from jobs.support.signals import install_handlers, received_signal
+from pipelines.plan import SMALL_BYTES
 from pipelines.warehouse.leftovers import remove_unfinished_attempts
 from pipelines.warehouse.owner import open_temporary_folder
 from schemas.errors import AssayError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+SWITCH_SECONDS = 0.0005
 STOP_SECONDS = 20.0  # to wait for Spark to stop after a signal
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,7 +61,7 @@ JAVA = (
 COLLECTOR = "-XX:+UseParallelGC"  # a batch job needs throughput, not short pauses
 # With little data, Java spends more time on optimising the code than the code takes, and Spark more on planning a query
 # again after each of its stages. With one compiler, Java reserves too little memory for what it compiles.
-SMALL_BYTES, SMALL_COLLECTOR = 16 * 2**20, "-XX:+UseSerialGC"
+SMALL_COLLECTOR = "-XX:+UseSerialGC"
 SMALL_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
 SMALL = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "2"}
 TINY_BYTES, TINY = 2**20, {"spark.sql.shuffle.partitions": "1", "spark.sql.leafNodeDefaultParallelism": "1"}
@@ -156,6 +158,8 @@ def _build(settings: SparkSettings, name: str, input_bytes: int | None, imports:
     if remote:  # a server has its own memory, ports and Java options
         chosen = {key: value for key, value in chosen.items() if key.startswith("spark.sql.")}
     if imports:  # only now that PySpark is imported: two threads must not import it at once
+        # By default the importing thread holds the interpreter for 5 ms, and each call to Java asks for it twice.
+        sys.setswitchinterval(SWITCH_SECONDS)
         threading.Thread(target=_import_quietly, args=(imports,), name="imports", daemon=True).start()
     if local:
         start_java({"spark.app.name": name, **chosen})

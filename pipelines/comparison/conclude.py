@@ -195,8 +195,8 @@ def _publish_sensitivity(
     graded = scored.labels if scored.graded is None else scored.graded
     estimates = estimate_variants(scored.scorer, graded, variants, config)
     rows = build_sensitivity_rows(variants, rule, estimates, comparisons, gate_rows, config, scored.scorer.systems)
-    table = scored.labels.sparkSession.createDataFrame([tuple(row.values()) for row in rows], SENSITIVITY.struct())
-    return _collect(attempt.write("sensitivity", table.coalesce(1)))
+    attempt.write_rows(SENSITIVITY, rows)
+    return tuple(rows)
 
 
 def _compare_by_goal(scored: ScoredRun, config: Config) -> tuple[Row, ...]:

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from types import MappingProxyType
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from pipelines.labels.opinions import (
     add_opinions,
@@ -95,7 +94,7 @@ def publish_posterior(
     fitted = partials.mapInArrow(run_in_worker(fit), PRIOR_DDL).collect()
     # Written by our own worker.
     prior, *others = [pickle.loads(row["prior"]) for row in sorted(fitted, key=itemgetter("subset"))]
-    attempt.write("label_prior", describe_prior(labels.sparkSession, prior, name_levels(scales)).coalesce(1))
+    attempt.write_rows(LABEL_PRIOR, describe_prior(prior, name_levels(scales)))
     describe = run_in_worker(describe_pool(prior, settings.cuts, scales))
     described = attempt.checkpoint(pool.repartition("query_id").mapInArrow(describe, POSTERIOR_DDL))
     attempt.write("label_posteriors", described.select(*LABEL_POSTERIORS.names))
@@ -107,8 +106,8 @@ def publish_posterior(
 
 
 def describe_prior(
-    spark: SparkSession, prior: Prior, level_names: Mapping[str, tuple[str, ...]] = MappingProxyType({})
-) -> DataFrame:
+    prior: Prior, level_names: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+) -> list[dict[str, str | float]]:
     """The table `label_prior`: the effect of every level of every factor, with the evidence behind it.
 
     `level_names` has the names of the levels of opinions.
@@ -117,10 +116,11 @@ def describe_prior(
     for number, factor in enumerate(prior.plan.factors):
         for place, level in enumerate(_name_levels(factor, level_names)):
             at = int(offsets[number]) + place
-            values = (prior.effects, prior.low, prior.high, prior.clicks, prior.expected)
-            rows.append((factor.name, factor.kind, level, *(float(value[at]) for value in values)))
-    table = spark.createDataFrame(rows, LABEL_PRIOR.struct())
-    return table.where((F.col("expected") > 0) | (F.col("clicks") > 0)).select(*LABEL_PRIOR.names)
+            if prior.expected[at] > 0 or prior.clicks[at] > 0:
+                values = (prior.effects, prior.low, prior.high, prior.clicks, prior.expected)
+                row = (factor.name, factor.kind, level, *(float(value[at]) for value in values))
+                rows.append(dict(zip(LABEL_PRIOR.names, row, strict=True)))
+    return rows
 
 
 def _name_levels(factor: Factor, level_names: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:

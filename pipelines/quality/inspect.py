@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from pipelines.config.model import Config
 from pipelines.inputs.count import CountRequest, RowAggregate
@@ -102,20 +102,20 @@ class Inspection:
         figures = collect_output_figures(outputs)
         self._run_declared_checks(figures, figures)
 
-    def refuse_if_failed(self, attempt: Attempt, spark: SparkSession, facts: Mapping[str, Any]) -> None:
+    def refuse_if_failed(self, attempt: Attempt, facts: Mapping[str, Any]) -> None:
         """Stop the run if a check failed with severity error; only the results are published then."""
         error = build_refusal(self.results, f"run {attempt.run} of {attempt.dt}, which is not published")
         if error is not None:
-            summary = self.publish_results(attempt, spark)
+            summary = self.publish_results(attempt)
             error.details = [*error.details, f"Data Docs: {attempt.storage.path(summary['docs'])}/index.html"]
             attempt.refuse(VALIDATION_RESULTS.name, conventions={}, checks=summary, **facts)
             raise error
 
-    def publish_results(self, attempt: Attempt, spark: SparkSession) -> dict[str, Any]:
+    def publish_results(self, attempt: Attempt) -> dict[str, Any]:
         """Write the results as a table and as Data Docs beside the run; returns the summary for the manifest."""
         if not self.results:
             return self.summarise()
-        attempt.write(VALIDATION_RESULTS.name, self._build_table(spark))
+        attempt.write_rows(VALIDATION_RESULTS, map(asdict, self.results))
         folder = table_path(DOCS, attempt.dt, attempt.run)
         for name, content in self.render_pages(f"{attempt.dt}, run {attempt.run}"):
             attempt.storage.put(f"{folder}/{name}", content)
@@ -158,11 +158,6 @@ class Inspection:
                 for finding in check.run(facts, settings.threshold):
                     noted = _note_sampling(check, finding, tables[finding.table])
                     self.results.append(build_result(check, noted, settings.severity))
-
-    def _build_table(self, spark: SparkSession) -> DataFrame:
-        """The results as `validation_results`."""
-        rows = [tuple(asdict(result)[name] for name in VALIDATION_RESULTS.names) for result in self.results]
-        return spark.createDataFrame(rows, VALIDATION_RESULTS.struct()).coalesce(1)
 
 
 def _note_sampling(check: Check, finding: Finding, figures: Figures) -> Finding:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
-from pipelines.warehouse.checkpoint import build_checkpointer
+from pipelines.warehouse.checkpoint import build_checkpointer, keep_in_memory
 from pipelines.warehouse.leftovers import attempt_path, claim_attempt, remove_attempt, remove_leftovers
 from pipelines.warehouse.literal_paths import open_reader
 from pipelines.warehouse.runs import COMMITTED, REFUSED, Manifest, TableRecord, manifest_path, stamp_commit, table_path
@@ -20,6 +21,7 @@ from pipelines.warehouse.storage import Storage
 from schemas.errors import AssayError, PublishError, UnknownOutcomeError
 from schemas.redact import redact_texts
 from schemas.spark_errors import describe_spark_error, raise_cause
+from schemas.table import Table
 
 logger = logging.getLogger(__name__)
 
@@ -27,20 +29,24 @@ logger = logging.getLogger(__name__)
 class Attempt:
     """One attempt at a run; leaving the context without a commit removes what was written.
 
+    The checkpoints of a `small` one stay in memory.
+
     Each attempt writes to a folder of its own, `_attempts/RUN`, so concurrent attempts and leftovers of a crash never
     collide. Where folders can be renamed, tables move to their final place just before the commit, so readers that list
     a table's folder never see an unfinished file.
     """
 
-    def __init__(self, storage: Storage, date: dt.date, key: str) -> None:
+    def __init__(self, storage: Storage, date: dt.date, key: str, *, small: bool = False) -> None:
         self.storage = storage
         self.dt = date.isoformat()
         self.key = key
         # The dash keeps readers that infer types of partition values from parsing it as a number.
         self.run = f"{key}-{secrets.token_hex(3)}"
         self.tables: dict[str, TableRecord] = {}
+        self._schemas: dict[str, StructType] = {}  # of tables that Spark can read back; without it, Spark starts a job
         self._folder = attempt_path(self.run)
-        self._checkpoint = build_checkpointer(storage.path(self._folder, "checkpoints"))
+        files = build_checkpointer(storage.path(self._folder, "checkpoints"))
+        self._checkpoint = keep_in_memory if small else files
 
     def __enter__(self) -> Attempt:
         remove_leftovers(self.storage)
@@ -49,7 +55,7 @@ class Attempt:
         return self
 
     def checkpoint(self, table: DataFrame) -> DataFrame:
-        """Compute a table once and return it read from files, which are removed when the attempt ends."""
+        """Compute a table once, for several results to be computed from it until the attempt ends."""
         try:
             return self._checkpoint(table)
         except Exception as error:
@@ -63,10 +69,10 @@ class Attempt:
         # Recorded first, so that a failed write is removed.
         self.tables[name] = TableRecord(path=table_path(name, self.dt, self.run), rows=0)
         place = self._locate(name)
-        spark: SparkSession = table.sparkSession
         try:
             table.write.parquet(self.storage.path(place))
-            written = open_reader(spark).parquet(self.storage.path(place))
+            self._schemas[name] = table.schema
+            written = self._read(table.sparkSession, name)
             files, size = self.storage.measure(place, suffix=".parquet")
             # Rows by the footers of the files: a Spark job per table would take longer than writing a small one.
             fields = {"rows": self.storage.dataset(place).count_rows(), "files": files, "bytes": size}
@@ -77,6 +83,12 @@ class Attempt:
                 f"cannot write {name}: {describe_spark_error(error)[1]}", where=self.storage.path(place)
             ) from error
         return written
+
+    def write_rows(self, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write this run's part of a table from a few rows of the driver; a Spark job would take longer."""
+        values = [{name: _replace_surrogates(row[name]) for name in table.names} for row in rows]
+        self.write_arrow(table.name, pa.Table.from_pylist(values, schema=table.arrow_schema()))
+        self._schemas[table.name] = table.struct()
 
     def write_arrow(self, name: str, table: pa.Table) -> None:
         """Write this run's part of a table that was computed in memory."""
@@ -100,7 +112,10 @@ class Attempt:
 
     def read_tables(self, spark: SparkSession) -> dict[str, DataFrame]:
         """Return the tables written so far, as written."""
-        return {name: open_reader(spark).parquet(self.storage.path(self._locate(name))) for name in self.tables}
+        return {name: self._read(spark, name) for name in self._schemas if name in self.tables}
+
+    def _read(self, spark: SparkSession, name: str) -> DataFrame:
+        return open_reader(spark).schema(self._schemas[name]).parquet(self.storage.path(self._locate(name)))
 
     def _locate(self, name: str) -> str:
         """Where a table is until the commit."""
@@ -144,3 +159,10 @@ class Attempt:
             remove_attempt(self.storage, self.dt, self.run)
         except (OSError, AssayError) as failure:
             logger.warning("could not remove %s (%s); the next run or `assay vacuum` will", self._folder, failure)
+
+
+def _replace_surrogates(value: Any) -> Any:
+    """The value without halves of surrogate pairs, which JSON of a log may have and UTF-8 has not."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    return [_replace_surrogates(item) for item in value] if isinstance(value, list | tuple) else value

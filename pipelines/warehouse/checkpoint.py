@@ -2,7 +2,8 @@
 
 Not `DataFrame.persist`: Spark prints the plan again at every adaptive step, and a cached table appears in that text
 with its whole history, twice for each cached table below it. Printing took minutes where the work took seconds. Files
-also survive the loss of an executor.
+also survive the loss of an executor. A table of a small run on one machine stays in memory instead: creating a file
+takes longer than computing it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ from pyspark.sql import DataFrame
 from pipelines.warehouse.literal_paths import open_reader
 
 Checkpointer = Callable[[DataFrame], DataFrame]
+
+
+def keep_in_memory(table: DataFrame) -> DataFrame:
+    """Compute a table once and keep its rows in the memory of the session, on its disk where they do not fit."""
+    return table.localCheckpoint(eager=True)
 
 
 def build_checkpointer(folder: str) -> Checkpointer:

@@ -10,13 +10,13 @@ from jobs.support.java import build_archive_options, forward_lines, write_archiv
 from jobs.support.session import (
     COLLECTOR,
     JAVA_VARIABLES,
-    SMALL_BYTES,
     SMALL_COLLECTOR,
     SMALL_JAVA,
     TINY_BYTES,
     build_java_options,
     build_local_settings,
 )
+from pipelines.plan import SMALL_BYTES
 from schemas.errors import AssayError
 
 
