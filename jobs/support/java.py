@@ -103,15 +103,3 @@ def write_archive(archive: Path = ARCHIVE) -> None:
             raise AssayError(output.getvalue().strip()[-500:])
         stop_java()  # which writes the archive
         written.replace(archive)
-
-
-def main() -> None:
-    """Write the archive; where that is not possible, Java starts without one."""
-    try:
-        write_archive()
-    except Exception as error:
-        print(f"Spark will start without an archive of its classes: {error}", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import logging
 import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.sharing.settings import TrackingSettings
 from pipelines.sharing.tracking.protocol import Payload, TrackedRun
 from pipelines.sharing.tracking.registry import TRACKERS
-from pipelines.warehouse.owner import open_temporary_folder
+from pipelines.warehouse.owner import name_process, open_temporary_folder
 from pipelines.warehouse.storage import Storage
 from schemas.errors import ConfigurationError
 from schemas.redact import redact_text
@@ -22,6 +28,13 @@ logger = logging.getLogger(__name__)
 
 BATCH, BATCH_OF_PARAMS = 1000, 100  # MLflow's limits
 PARENT, SYSTEM, NAME = "mlflow.parentRunId", "system", "mlflow.runName"
+QUIET = {
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_LOGGING_LEVEL": "WARNING",
+}
+# An empty store of this MLflow, written by `make setup`: its fifty migrations take longer than a small run.
+EMPTY_STORE = Path(sys.prefix) / "share" / "assay" / f"mlflow-{importlib.metadata.version('mlflow')}.db"
 KIND, WITH_RUNS = "mlflow.experimentKind", "custom_model_development"  # opens on its runs rather than on traces
 
 
@@ -74,15 +87,14 @@ class MlflowTracker:
             "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
             # There are three tries.
             "MLFLOW_HTTP_REQUEST_TIMEOUT": f"{max(1, round(min(self.settings.seconds / 4, 10)))}",
-            "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
             "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
-            "MLFLOW_DISABLE_TELEMETRY": "true",
-            "MLFLOW_LOGGING_LEVEL": "WARNING",
+            **QUIET,
         }
         for name, value in defaults.items():
             os.environ.setdefault(name, value)
         if self.settings.uri is None:  # SQLite needs its folder
             self.storage.put("mlflow/README", "The MLflow store of this warehouse: its runs and their artifacts.\n")
+            _copy_empty_store(Path(self.uri.removeprefix("sqlite:///")))
         from mlflow import MlflowClient
 
         return MlflowClient(self.uri)
@@ -107,6 +119,36 @@ def _locate_sqlite(storage: Storage) -> str:
         hint = "set tracking.uri, or tracking.enabled to false"
         raise ConfigurationError(f"{storage.uri} cannot hold an SQLite store", where="tracking.uri", hint=hint)
     return f"sqlite:///{storage.local('mlflow/mlflow.db')}"
+
+
+def write_empty_store(target: Path = EMPTY_STORE) -> None:
+    """Let MLflow create the tables of a store; the file appears when it is complete."""
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    from mlflow import MlflowClient
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        store, compact = Path(folder) / "store.db", Path(folder) / "compact.db"
+        MlflowClient(f"sqlite:///{store}").search_experiments()
+        with closing(sqlite3.connect(store)) as database:
+            # The default experiment has a path of this folder; MLflow creates another where there is none.
+            for table in ("experiment_tags", "experiments"):
+                database.execute(f"DELETE FROM {table}")
+            database.commit()
+            database.execute("VACUUM INTO ?", (str(compact),))
+        compact.replace(target)
+
+
+def _copy_empty_store(target: Path, source: Path = EMPTY_STORE) -> None:
+    """Start a new store with a copy of the empty one; where there is none, MLflow creates the tables."""
+    if target.exists() or not source.exists():
+        return
+    part = target.with_name(f"{target.name}.{name_process()}.part")
+    with suppress(OSError):
+        shutil.copyfile(source, part)
+        os.link(part, target)  # fails where another process was faster, and never shows a part of the file
+    part.unlink(missing_ok=True)
 
 
 def _find_runs(client: MlflowClient, experiment: str, condition: str) -> dict[str | None, str]:
