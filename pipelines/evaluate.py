@@ -29,6 +29,8 @@ from pipelines.scoring.require import (
     require_systems,
     resolve_conventions,
 )
+from pipelines.warehouse.attempt import Attempt
+from pipelines.warehouse.concurrent import run_concurrently
 from udfs.tabulate import DRAWS
 
 
@@ -57,17 +59,16 @@ def evaluate(
         run.check_inputs()
         with run.stage("label"):
             published = obtain_labels(spark, run.attempt, run.inputs, config, work.labels_run)
-            run.attempt.write("quarantine", collect_quarantine(run.inputs, published))
-            posterior = fit_posterior(run.attempt, run.inputs, published, config, conventions)
+            _, posterior = run_concurrently(
+                [
+                    lambda: run.attempt.write("quarantine", collect_quarantine(run.inputs, published)),
+                    lambda: fit_posterior(run.attempt, run.inputs, published, config, conventions),
+                ]
+            )
         with run.stage("score"):
             scorer = build_scorer(run.inputs, published, config, conventions, posterior=posterior)
             labels = scorer.tables.labels
-            query_metrics = scorer(labels)
-            if DRAWS in query_metrics.columns:  # not published, but read by every estimate
-                query_metrics = run.attempt.checkpoint(query_metrics)
-                run.attempt.write("query_metrics", query_metrics.drop(DRAWS))
-            else:
-                query_metrics = run.attempt.write("query_metrics", query_metrics)
+            query_metrics = _publish_query_metrics(run.attempt, scorer(labels))
             require_clean_lists(query_metrics, conventions)
             require_common_queries(query_metrics, scorer)
         with run.stage("conclude"):
@@ -90,6 +91,15 @@ def evaluate(
             readings=[asdict(reading) for reading in conclusions.readings],
             labels=_describe_labels(published, posterior),
         )
+
+
+def _publish_query_metrics(attempt: Attempt, query_metrics: DataFrame) -> DataFrame:
+    """Write the query metrics; returned with their draws, which are not published but read by every estimate."""
+    if DRAWS not in query_metrics.columns:
+        return attempt.write("query_metrics", query_metrics)
+    drawn = attempt.checkpoint(query_metrics)
+    attempt.write("query_metrics", drawn.drop(DRAWS))
+    return drawn
 
 
 def _describe_labels(published: PublishedLabels | None, posterior: LabelPosterior | None) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
@@ -22,6 +22,7 @@ from pipelines.comparison.segments import add_bands, limit_segment_values
 from pipelines.comparison.sensitivity import (
     POSTERIOR,
     RULE,
+    UnjudgedVariant,
     build_sensitivity_rows,
     estimate_variants,
     list_variants,
@@ -32,6 +33,7 @@ from pipelines.comparison.verdicts import Verdict
 from pipelines.config.model import Config, DateRange
 from pipelines.scoring.score import Scorer
 from pipelines.warehouse.attempt import Attempt
+from pipelines.warehouse.concurrent import run_concurrently
 from schemas.outputs import SENSITIVITY
 from udfs.draws import EVIDENCE, PosteriorDraws
 from udfs.posterior.opinions import OpinionGain
@@ -78,26 +80,36 @@ def conclude(attempt: Attempt, scored: ScoredRun, config: Config) -> Conclusions
     estimates = attempt.checkpoint(estimate_metrics(segmented, plan=plan, cluster=config.statistics.cluster))
     estimates, sheet_counts = _correct(attempt, scored, estimates, segmented, plan)
     estimates = _add_page_segments(attempt, scored, estimates, segmented, plan, config)
-    _publish_averages(attempt, scored, estimates)
-    gate_rows = collect_gate_rows(estimates, config)
-    exposure = _measure_exposure(scored) if plan.not_vouched else None  # only a hull needs it
+    _, gate_rows, exposure = run_concurrently(
+        [
+            lambda: _publish_averages(attempt, scored, estimates),
+            lambda: collect_gate_rows(estimates, config),
+            lambda: _measure_exposure(scored) if plan.not_vouched else None,  # only a hull needs it
+        ]
+    )
     verdicts = tuple(
         judge_conditions(gate_rows, config, scored.scorer.systems, behaviour=config.behaviour, exposure=exposure)
     )
     if not plan.pairs:
         return Conclusions(verdicts)
-    comparisons = _publish_comparisons(attempt, estimates, verdicts, config)
-    changes = _publish_movers(attempt, scored, plan, config)
     shown = [EVERYTHING, *[strip_page(columns)[0] for columns in config.segments if len(columns) == 1]]
-    compared = _collect(comparisons.where(F.col("segment").isin(*shown)))
+    compared, changes, relevant, goal, variants = run_concurrently(
+        [
+            lambda: _publish_comparisons(attempt, estimates, verdicts, config, shown),
+            lambda: _publish_movers(attempt, scored, plan, config),
+            lambda: _count_relevant(scored.query_metrics),
+            lambda: _compare_by_goal(scored, config),
+            lambda: _estimate_variants(scored, config),
+        ]
+    )
     context = ReadingContext(
         comparisons=compared,
-        changes=() if changes is None else _collect(changes),
-        relevant=_count_relevant(scored.query_metrics),
+        changes=changes,
+        relevant=relevant,
         behaviour=config.behaviour,
         config=config,
-        goal=_compare_by_goal(scored, config),
-        sensitivity=_publish_sensitivity(attempt, scored, config, compared, gate_rows),
+        goal=goal,
+        sensitivity=_publish_sensitivity(attempt, scored, config, compared, gate_rows, variants),
         days=scored.days,
         learned_share=scored.learned_share,
         gains=scored.gains,
@@ -156,17 +168,18 @@ def _publish_averages(attempt: Attempt, scored: ScoredRun, estimates: DataFrame)
 
 
 def _publish_comparisons(
-    attempt: Attempt, estimates: DataFrame, verdicts: Sequence[Verdict], config: Config
-) -> DataFrame:
+    attempt: Attempt, estimates: DataFrame, verdicts: Sequence[Verdict], config: Config, shown: Sequence[str]
+) -> tuple[Row, ...]:
+    """The comparisons, published; returns the rows of the segments that are shown."""
     compared = compare_systems(estimates, build_p_value_rules(config))
     judged = add_verdicts(compared, verdicts, config.compare.baseline)
-    return attempt.write("comparisons", judged.coalesce(1))
+    return _collect(attempt.write("comparisons", judged.coalesce(1)).where(F.col("segment").isin(*shown)))
 
 
-def _publish_movers(attempt: Attempt, scored: ScoredRun, plan: Plan, config: Config) -> DataFrame | None:
-    """The largest gains and losses by the headline metrics; None where they are turned off."""
+def _publish_movers(attempt: Attempt, scored: ScoredRun, plan: Plan, config: Config) -> tuple[Row, ...]:
+    """The largest gains and losses by the headline metrics; none where they are turned off."""
     if not config.compare.movers:
-        return None
+        return ()
     specs = _select_headline(scored, config)
     keys = [spec.key for spec in specs]
     movers = find_movers(scored.query_metrics, plan=plan, keys=keys, most=config.compare.movers)
@@ -179,22 +192,36 @@ def _publish_movers(attempt: Attempt, scored: ScoredRun, plan: Plan, config: Con
         queries=scored.scorer.tables.queries,
         documents=scored.scorer.tables.documents,
     )
-    return attempt.write("query_changes", changes.coalesce(1))
+    return _collect(attempt.write("query_changes", changes.coalesce(1)))
+
+
+def _list_variants(scored: ScoredRun, config: Config) -> list[UnjudgedVariant]:
+    """The headline metrics by other ways to count unjudged documents; none where labels have no holes."""
+    rule = scored.scorer.conventions.unjudged
+    if rule not in (POSTERIOR, RULE) or not config.compare.sensitivity:
+        return []
+    return list_variants(_select_headline(scored, config), rule)
+
+
+def _estimate_variants(scored: ScoredRun, config: Config) -> dict[str, list[Row]]:
+    graded = scored.labels if scored.graded is None else scored.graded
+    return estimate_variants(scored.scorer, graded, _list_variants(scored, config), config)
 
 
 def _publish_sensitivity(
-    attempt: Attempt, scored: ScoredRun, config: Config, comparisons: Sequence[Row], gate_rows: Sequence[Row]
+    attempt: Attempt,
+    scored: ScoredRun,
+    config: Config,
+    comparisons: Sequence[Row],
+    gate_rows: Sequence[Row],
+    estimates: Mapping[str, Sequence[Row]],
 ) -> tuple[Row, ...]:
     """The headline comparisons by other ways to count unjudged documents, beside the run's own."""
-    rule = scored.scorer.conventions.unjudged
-    if rule not in (POSTERIOR, RULE) or not config.compare.sensitivity:
-        return ()
-    variants = list_variants(_select_headline(scored, config), rule)
+    variants = _list_variants(scored, config)
     if not variants:
         return ()
-    graded = scored.labels if scored.graded is None else scored.graded
-    estimates = estimate_variants(scored.scorer, graded, variants, config)
-    rows = build_sensitivity_rows(variants, rule, estimates, comparisons, gate_rows, config, scored.scorer.systems)
+    rule, systems = scored.scorer.conventions.unjudged, scored.scorer.systems
+    rows = build_sensitivity_rows(variants, rule, estimates, comparisons, gate_rows, config, systems)
     attempt.write_rows(SENSITIVITY, rows)
     return tuple(rows)
 

@@ -18,6 +18,7 @@ from pipelines.comparison.gate import judge_conditions
 from pipelines.comparison.verdicts import find_worst_verdicts
 from pipelines.config.model import Config
 from pipelines.scoring.score import Scorer
+from pipelines.warehouse.concurrent import run_concurrently
 from schemas.outputs import SENSITIVITY
 from udfs.conventions import UNJUDGED
 from udfs.registry import MetricSpec
@@ -63,16 +64,17 @@ def estimate_variants(
     rescore: Scorer, labels: DataFrame, variants: Sequence[UnjudgedVariant], config: Config
 ) -> dict[str, list[Row]]:
     """By rule, the estimates over all queries with unjudged documents counted in this way."""
-    estimates: dict[str, list[Row]] = {}
-    for convention, rules in ((RULE, (RULE,)), (ZERO, (ZERO, CONDENSE))):
+
+    def estimate(convention: str, rules: Sequence[str]) -> dict[str, list[Row]]:
         of_rules = [variant for variant in variants if variant.unjudged in rules]
         if not of_rules:
-            continue
+            return {}
         rows = [row.asDict() for row in _estimate_by(convention, rescore, labels, of_rules, config).collect()]
-        for rule in rules:
-            keys = {variant.spec.key for variant in of_rules if variant.unjudged == rule}
-            estimates[rule] = [row for row in rows if row["metric"] in keys]
-    return estimates
+        keys = {rule: {variant.spec.key for variant in of_rules if variant.unjudged == rule} for rule in rules}
+        return {rule: [row for row in rows if row["metric"] in keys[rule]] for rule in rules}
+
+    cut, others = run_concurrently([lambda: estimate(RULE, (RULE,)), lambda: estimate(ZERO, (ZERO, CONDENSE))])
+    return {**cut, **others}
 
 
 def _estimate_by(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -15,6 +15,7 @@ from pipelines.inputs.count import CountRequest, CountResult, RowCount, count_ig
 from pipelines.inputs.opinions import add_opinion_columns
 from pipelines.inputs.read import InputTable
 from pipelines.inputs.systems import require_one_file_per_system
+from pipelines.warehouse.concurrent import run_concurrently
 from schemas.conform import SOURCE_FILE, ConformedTable, conform
 from schemas.errors import ConfigurationError, DataQualityError, InputError, did_you_mean
 from schemas.inputs import INPUTS
@@ -61,7 +62,6 @@ def validate_inputs(
     `build_requests` says what else to compute in the pass that counts the rows.
     """
     tables: dict[str, ConformedTable] = {}
-    results: dict[str, CountResult] = {}
     for name, source in config.sources().items():
         with raise_input_errors(_describe_place(name, inputs[name])):
             contract = resolve_contract(name, config)
@@ -71,12 +71,17 @@ def validate_inputs(
                 )
             tables[name] = conform(inputs[name].raw, contract, columns=source.columns)
     requests = build_requests(tables)
-    for name, table in tables.items():
+
+    def count(name: str) -> CountResult:
         with raise_input_errors(_describe_place(name, inputs[name])):
-            result = count_rows(table, requests.get(name, CountRequest()))
+            result = count_rows(tables[name], requests.get(name, CountRequest()))
             ignored = count_ignored(inputs[name].ignored)
-            results[name] = replace(result, rows=replace(result.rows, ignored=ignored))
-            require_one_file_per_system(table, results[name], where=_describe_place(name, inputs[name]))
+            return replace(result, rows=replace(result.rows, ignored=ignored))
+
+    counted = run_concurrently([partial(count, name) for name in tables])
+    results: dict[str, CountResult] = dict(zip(tables, counted, strict=True))
+    for name, table in tables.items():
+        require_one_file_per_system(table, results[name], where=_describe_place(name, inputs[name]))
     for name, result in results.items():
         # With checks on, `usable_rows` reports rejected rows in more detail.
         limit = config.max_rejected if config.checks == "off" else 1.0

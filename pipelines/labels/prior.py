@@ -107,7 +107,7 @@ def publish_posterior(
 
 def describe_prior(
     prior: Prior, level_names: Mapping[str, tuple[str, ...]] = MappingProxyType({})
-) -> list[dict[str, str | float]]:
+) -> list[dict[str, object]]:
     """The table `label_prior`: the effect of every level of every factor, with the evidence behind it.
 
     `level_names` has the names of the levels of opinions.
@@ -118,7 +118,7 @@ def describe_prior(
             at = int(offsets[number]) + place
             if prior.expected[at] > 0 or prior.clicks[at] > 0:
                 values = (prior.effects, prior.low, prior.high, prior.clicks, prior.expected)
-                row = (factor.name, factor.kind, level, *(float(value[at]) for value in values))
+                row: tuple[object, ...] = (factor.name, factor.kind, level, *(float(value[at]) for value in values))
                 rows.append(dict(zip(LABEL_PRIOR.names, row, strict=True)))
     return rows
 

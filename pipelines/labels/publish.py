@@ -19,6 +19,7 @@ from pipelines.labels.log_shape import DROPPED, KEPT, diagnose_log, read_log_sha
 from pipelines.labels.pool import LogEvidence
 from pipelines.labels.settings import LabelSettings
 from pipelines.warehouse.attempt import Attempt
+from pipelines.warehouse.concurrent import run_concurrently
 
 
 @dataclass(frozen=True)
@@ -49,15 +50,20 @@ def publish_labels(
         impressions_read=inputs.counts["impressions"].kept,
         learned_days=learned_days,
     )
-    labels = attempt.write("labels", built.labels)
-    attempt.write("propensities", built.propensities.coalesce(1))
-    attempt.write("denoise_funnel", built.denoise_funnel.coalesce(1))
+    labels, _, _, facts = run_concurrently(
+        [
+            lambda: attempt.write("labels", built.labels),
+            lambda: attempt.write("propensities", built.propensities.coalesce(1)),
+            lambda: attempt.write("denoise_funnel", built.denoise_funnel.coalesce(1)),
+            lambda: _collect_facts(built, inputs.counts["impressions"].kept),
+        ]
+    )
     return PublishedLabels(
         labels=labels,
         judgments=select_scorable(labels, settings),
         rankings=built.logged_rankings,
         quarantine=built.quarantine,
-        facts=_collect_facts(built, inputs.counts["impressions"].kept),
+        facts=facts,
         evidence=built.evidence,
     )
 

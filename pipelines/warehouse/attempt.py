@@ -19,6 +19,7 @@ from pipelines.warehouse.literal_paths import open_reader
 from pipelines.warehouse.runs import COMMITTED, REFUSED, Manifest, TableRecord, manifest_path, stamp_commit, table_path
 from pipelines.warehouse.storage import Storage
 from schemas.errors import AssayError, PublishError, UnknownOutcomeError
+from schemas.outputs import OUTPUTS
 from schemas.redact import redact_texts
 from schemas.spark_errors import describe_spark_error, raise_cause
 from schemas.table import Table
@@ -133,6 +134,8 @@ class Attempt:
         return self._record(REFUSED, facts)
 
     def _record(self, status: str, facts: Mapping[str, Any]) -> Manifest:
+        # In the order of their contracts: steps that run at once write them in any order.
+        self.tables = {name: self.tables[name] for name in sorted(self.tables, key=_find_place)}
         manifest = Manifest(
             run=self.run,
             key=self.key,
@@ -159,6 +162,12 @@ class Attempt:
             remove_attempt(self.storage, self.dt, self.run)
         except (OSError, AssayError) as failure:
             logger.warning("could not remove %s (%s); the next run or `assay vacuum` will", self._folder, failure)
+
+
+def _find_place(name: str) -> tuple[int, str]:
+    """The place of a table among the contracts; others, of other versions, come last."""
+    names = list(OUTPUTS)
+    return (names.index(name) if name in names else len(names)), name
 
 
 def _replace_surrogates(value: Any) -> Any:
