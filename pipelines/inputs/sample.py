@@ -109,6 +109,9 @@ def _sample_text(path: str, file: Path) -> FileSample:
         parts = [line.split() for line in lines[:MAX_ROWS]]
         if all(len(part) == len(fields) for part in parts) and (name == "trec_qrels" or parts[0][1] == "Q0"):
             columns = zip(fields, zip(*parts, strict=True), strict=True)
+            judged, lines_read = ({tuple(part[at] for at in place) for part in parts} for place in ((0, 2), (0, 1, 2)))
+            if name == "trec_qrels" and len(judged) < len(lines_read):
+                name = "trec_diversity_qrels"  # a document has lines for several subtopics
             return FileSample(path, name, pa.table({field: list(values) for field, values in columns if field}))
     separator = "\t" if lines[0].count("\t") > lines[0].count(",") else ","
     options = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
