@@ -25,13 +25,22 @@ from pipelines.config.model import Config
 from pipelines.inputs.count import RowCount
 from pipelines.inputs.in_memory import ConformedArrow, conform_arrow
 from pipelines.inputs.validate import ValidatedInputs, require_ranked, require_usable, resolve_contract
-from pipelines.scoring.require import build_unclean_error, build_unmatched_error, require_systems, resolve_conventions
+from pipelines.scoring.require import (
+    build_unclean_error,
+    build_unjudged_error,
+    build_unmatched_error,
+    depends_on_grades,
+    require_metric_columns,
+    require_systems,
+    resolve_conventions,
+)
 from pipelines.scoring.score import build_query_metrics_contract
 from schemas.errors import ConfigurationError, InputError
 from schemas.outputs import COMPARISONS, SEGMENT_METRICS
 from udfs.collect import ListCollection, collect_lists
 from udfs.conventions import Conventions
 from udfs.multi_list import evaluate_systems
+from udfs.ragged import Ragged
 from udfs.registry import MetricSpec
 from udfs.spark.score import put_smallest_last
 from udfs.statistics.counting import CountingRule
@@ -69,6 +78,8 @@ def evaluate_in_memory(tables: Mapping[str, TableReader], config: Config) -> Mem
     }
     for name, table in conformed.items():
         require_usable(name, table.count, config.max_rejected, where=f"inputs.{name}")
+    columns = {name: table.rows.column_names for name, table in conformed.items()}
+    require_metric_columns(config, columns, from_behaviour=False)
     inputs = _validate(conformed, config)
     conventions = resolve_conventions(config, inputs)
     rows = {name: table.rows for name, table in conformed.items()}
@@ -76,7 +87,7 @@ def evaluate_in_memory(tables: Mapping[str, TableReader], config: Config) -> Mem
     collected, queries = _collect(rows, config, per_query, conventions)
     query_metrics = _score(collected, queries, config, per_query, conventions)
     _require_clean_lists(query_metrics, conventions)
-    _require_common_queries(query_metrics, inputs.systems, per_query)
+    _require_common_queries(query_metrics, rows, inputs.systems, per_query)
     plan = build_plan(config, inputs.systems, per_query)
     limit_values(query_metrics, plan, config.statistics.max_values)
     estimates = estimate_arrow(query_metrics, plan, config.statistics.cluster)
@@ -126,7 +137,8 @@ def _collect(
 ) -> tuple[ListCollection, pa.Table | None]:
     """The lists and labels of every query, and the rows of `queries` in the order that the lists refer to."""
     needs = {need for spec in specs for need in spec.metric.needs}
-    own = {name: rows[name] for name in _OWN_ROWS if name in rows and (name == "queries" or name in needs)}
+    needs |= {"queries", *(["documents"] if "subtopics" in needs else [])}
+    own = {name: rows[name] for name in _OWN_ROWS if name in rows and name in needs}
     if "queries" in own:
         columns = [
             name for name in ("query_id", "weight", *config.query_columns) if name in own["queries"].column_names
@@ -135,9 +147,9 @@ def _collect(
     if "decisions" in own:
         own["decisions"] = put_smallest_last(own["decisions"], ["system", "query_id"])
     if "documents" in own:
-        own["documents"] = _merge_documents(own["documents"])
+        own["documents"] = _merge_rows(own["documents"], ["doc_id"], "category", "popularity")
     readers = {name: TableReader(table, name) for name, table in own.items()}
-    labels = rows["judgments"].select(["query_id", "doc_id", "grade"])
+    labels = _select_labels(rows["judgments"], with_subtopics="subtopics" in needs)
     collected = collect_lists(
         TableReader(rows["rankings"], "rankings"),
         TableReader(labels, "judgments"),
@@ -149,12 +161,31 @@ def _collect(
     return collected, own.get("queries")
 
 
-def _merge_documents(documents: pa.Table) -> pa.Table:
-    """One row for a document that is listed twice."""
-    merges = {"category": "min", "popularity": "max"}
-    kept = {name: how for name, how in merges.items() if name in documents.column_names}
-    merged = documents.group_by("doc_id", use_threads=False).aggregate(list(kept.items()))
-    return merged.rename_columns({f"{name}_{how}": name for name, how in kept.items()})
+def _merge_rows(table: pa.Table, keys: Sequence[str], texts: str, number: str) -> pa.Table:
+    """One row for rows with equal keys: all their texts, and the largest number."""
+    rows = table.sort_by([(name, "ascending") for name in keys])
+    columns = [rows[name].combine_chunks().dictionary_encode().indices.to_numpy() for name in keys]
+    copies = Ragged.of_sorted(*columns)
+    if copies.size == len(table):
+        return table
+    merged: dict[str, Any] = {name: rows[name].take(pa.array(copies.offsets[:-1])) for name in keys}
+    if texts in rows.column_names:
+        lengths = pc.fill_null(pc.list_value_length(rows[texts]), 0).to_numpy()
+        borders = Ragged.of_lengths(copies.sums(lengths)).offsets
+        merged[texts] = pa.LargeListArray.from_arrays(borders, pc.list_flatten(rows[texts]).combine_chunks())
+    if number in rows.column_names:
+        merged[number] = pa.array(copies.reduce(np.fmax, rows[number].to_numpy()), from_pandas=True)
+    return pa.table(merged)
+
+
+def _select_labels(judgments: pa.Table, *, with_subtopics: bool) -> pa.Table:
+    """The grades of judged documents, and the subtopics that they are relevant to."""
+    labels = judgments.select(["query_id", "doc_id", "grade"])
+    if not with_subtopics or "subtopics" not in judgments.column_names:
+        return labels
+    relevant = pc.greater(judgments["grade"], 0.0)
+    subtopics = pc.if_else(relevant, judgments["subtopics"], pa.scalar(None, judgments["subtopics"].type))
+    return _merge_rows(labels.append_column("subtopics", subtopics), ["query_id", "doc_id"], "subtopics", "grade")
 
 
 def _score(
@@ -192,7 +223,9 @@ def _require_clean_lists(query_metrics: pa.Table, conventions: Conventions) -> N
                 raise build_unclean_error(column, convention, len(lists), first["system"], first["query_id"])
 
 
-def _require_common_queries(query_metrics: pa.Table, systems: Sequence[str], specs: Sequence[MetricSpec]) -> None:
+def _require_common_queries(
+    query_metrics: pa.Table, rows: Mapping[str, pa.Table], systems: Sequence[str], specs: Sequence[MetricSpec]
+) -> None:
     if all(spec.metric.defined == "always" for spec in specs):
         return
     ranked, labelled = (pc.greater(query_metrics[name], 0) for name in ("retrieved", "labelled"))
@@ -204,6 +237,8 @@ def _require_common_queries(query_metrics: pa.Table, systems: Sequence[str], spe
             pc.min(query_metrics["query_id"].filter(pc.and_(of_first, mask))).as_py() for mask in (ranked, labelled)
         ]
         raise build_unmatched_error(unmatched, *smallest)
+    if depends_on_grades(specs) and not pc.any(pc.greater(query_metrics["judged"], 0)).as_py():
+        raise build_unjudged_error(*[pc.min(rows[name]["doc_id"]).as_py() for name in ("rankings", "judgments")])
 
 
 def limit_values(query_metrics: pa.Table, plan: Plan, limit: int) -> None:

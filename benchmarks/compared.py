@@ -1,10 +1,12 @@
 """From two pandas tables to a compared result: `assay.evaluate` against ranx's `evaluate` and `compare`.
 
-    python -m benchmarks.compared [queries]
+    python -m benchmarks.compared [queries]           # both tools, warm, and the first call of each
+    python -m benchmarks.compared queries assay       # the first call of one tool in this process
 
 Both start from one table of two systems' lists and one of judgments. Assay ends with metrics per query, means with
 intervals, paired t tests adjusted by Holm, and a verdict; ranx with its report of paired t tests. Processor seconds are
-those of the process and do not depend on what else the machine does; compilation is left out.
+those of the process and do not depend on what else the machine does. The first call is what a user of a script waits
+for: imports and, for ranx, compilation by numba, in a process of its own; the other figures are without both.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import subprocess
 import sys
 import time
 import warnings
@@ -91,14 +94,32 @@ def measure(queries: int) -> dict[str, Any]:
     return {
         "queries": queries,
         "seconds": seconds,
+        "first_call": {name: _measure_in_process(name, queries) for name in TOOLS},
         "ratio": {kind: of["ranx"] / of["assay"] for kind, of in seconds.items()},
         "largest_difference_of_p": max(abs(p_values["assay"][name] - p_values["ranx"][name]) for name in METRICS),
     }
 
 
+def measure_first_call(tool: str, queries: int) -> dict[str, float]:
+    """Wall and processor seconds of the first call, with the imports that it makes."""
+    data = draw_systems(queries)
+    start, busy = time.perf_counter(), time.process_time()
+    TOOLS[tool](*data)
+    return {"wall": time.perf_counter() - start, "processor": time.process_time() - busy}
+
+
+def _measure_in_process(tool: str, queries: int) -> dict[str, float]:
+    command = [sys.executable, "-m", "benchmarks.compared", str(queries), tool]
+    seconds: dict[str, float] = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+    return seconds
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # of numba, about the code of ranx
     logging.disable(logging.WARNING)
+    if len(sys.argv) > 2:
+        print(json.dumps(measure_first_call(sys.argv[2], int(sys.argv[1]))))
+        sys.exit()
     outcome = measure(int(sys.argv[1]) if len(sys.argv) > 1 else 50_000)
     print(json.dumps(outcome, indent=2))
     if outcome["ratio"]["processor"] < 1:

@@ -26,6 +26,7 @@ from pipelines.scoring.prepare import (
 from pipelines.scoring.require import (
     require_clean_lists,
     require_common_queries,
+    require_metric_columns,
     require_systems,
     resolve_conventions,
 )
@@ -54,6 +55,8 @@ def evaluate(
         return plan.publish(outcome)
     with open_run(plan, "while evaluating") as run:
         require_systems(run.inputs)
+        columns = {name: table.source_columns for name, table in run.inputs.tables.items()}
+        require_metric_columns(config, columns, from_behaviour=config.behaviour)
         conventions = resolve_conventions(config, run.inputs)
         sheet = select_sheet_rows(run.inputs, config)
         run.check_inputs()

@@ -119,10 +119,13 @@ def map_names(present: Sequence[str], table: Table, columns: Mapping[str, str]) 
         if source_name in present:
             source[name] = source_name
         elif name in columns:
+            other = f"a constant is written {name}: \"'{source_name}'\""
+            if not source_name.isidentifier():  # on Spark, an expression is a column by now
+                other = "an expression needs Spark: give spark=, or add the column to the table"
             raise InputError(
                 f"{table.name} has no column {source_name!r}, which the configuration names for {name!r}",
                 where=f"inputs.{table.name}.columns.{name}",
-                hint=f"{did_you_mean(source_name, present)}. A constant is written {name}: \"'{source_name}'\"",
+                hint=f"{did_you_mean(source_name, present)}; {other}",
             )
     return source
 
@@ -192,6 +195,9 @@ def _cast_value(value: SparkColumn, kind: T.DataType, column: Column) -> SparkCo
     if column.type == "timestamp" and isinstance(kind, T.StringType):  # text of a number is seconds, as a number is
         number = F.when(value.rlike(r"^\s*\d+(\.\d+)?\s*$"), value.try_cast("double").try_cast("timestamp"))
         return F.coalesce(value.try_cast("timestamp"), number)
+    if column.type == "array<string>":
+        texts = value if isinstance(kind, T.ArrayType) else F.when(value.isNotNull(), F.array(value.try_cast("string")))
+        return F.filter(texts.try_cast(column.type), lambda text: F.trim(text) != "")
     return value.try_cast(column.type)
 
 
@@ -209,7 +215,9 @@ def _build_checks(blank: SparkColumn, cast: SparkColumn, column: Column) -> Iter
 
     if not column.may_be_null:
         yield reject(blank, "empty")
-    if column.type != "string":
+    if column.type == "array<string>":
+        yield reject(F.exists(cast, lambda text: F.octet_length(text) > MAX_TEXT), "length")
+    elif column.type != "string":
         yield reject(~blank & cast.isNull(), "type")
     else:
         yield reject(F.octet_length(cast) > MAX_TEXT, "length")

@@ -85,6 +85,12 @@ JUDGMENTS = Table(
             minimum=1e-9,
             maximum=1,
         ),
+        Column(
+            "subtopics",
+            "array<string>",
+            "the subtopics of the query that the document is relevant to; text is an array of one",
+            optional=True,
+        ),
     ),
     key=("query_id", "doc_id"),
     one_of=("grade", "chance"),
@@ -95,7 +101,7 @@ DOCUMENTS = Table(
     "one document of the catalogue",
     (
         DOC_ID,
-        Column("category", "string", "the category, for diversity", optional=True),
+        Column("category", "array<string>", "the categories, for diversity; text is an array of one", optional=True),
         Column("popularity", "double", "the popularity, for novelty", optional=True, minimum=0),
         Column("title", "string", "the title, shown beside its id", optional=True),
     ),

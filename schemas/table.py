@@ -49,7 +49,7 @@ class Column:
         """Why a value of this column is rejected by a rule, as quarantine records it."""
         reasons = {
             "empty": "empty",
-            "type": f"not {'an' if self.type == 'int' else 'a'} {self.type}",
+            "type": f"not {'an' if self.type[0] in 'aeiou' else 'a'} {self.type}",
             "length": f"longer than {MAX_TEXT:,} bytes",
             "finite": "not a finite number",
             "minimum": f"below {self.minimum:g}" if self.minimum is not None else "",

@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from udfs.categories import CategorySets
 from udfs.graded import GAINS, GradedLabels, discount, is_relevant, weights_by_rank
 from udfs.ragged import Bools, Floats, Ints, Ragged
 
@@ -64,6 +65,7 @@ class Block:
     label_data: Mapping[str, Array] = field(default_factory=dict)
     list_data: Mapping[str, Array] = field(default_factory=dict)
     pool: QueryPool | None = None
+    sets: CategorySets | None = None  # what `category` and `subtopics` number, where a document has several
     _memo: dict[object, object] = field(default_factory=dict, repr=False)
 
     def cached(self, key: object, compute: Callable[[], Value]) -> Value:
@@ -175,6 +177,7 @@ class Block:
             label_data=self.label_data,
             list_data=self.list_data,
             pool=self.pool,
+            sets=self.sets,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 
 from schemas.errors import DataQualityError, InputError
 from udfs.block import Array, Block, QueryPool
+from udfs.categories import NONE, CategorySets
 from udfs.conventions import Conventions
+from udfs.document_columns import SUBTOPICS, look_up_documents, read_document_columns
 from udfs.draws import Grades, Hashes, LabelDraws
 from udfs.lists import build_block
 from udfs.match import keep_best_labels, match_labels, take_grades
@@ -19,9 +21,6 @@ from udfs.order import build_sort_keys, order_rows
 from udfs.ragged import Bools, Floats, Ints, Ragged
 from udfs.tables import TableReader, encode_ids, hash_ids, hash_texts, order_by_code_point
 
-LookUp = Callable[[Ints], Array]
-
-DOCUMENT_COLUMNS = ("category", "popularity")  # the category as a number, −1 where a document has none
 ROWS_PER_BLOCK = 1 << 17  # bounds memory, and keeps what the metrics share in the CPU cache
 
 
@@ -62,6 +61,7 @@ class ListCollection:
     list_data: dict[str, Array]
     labels: LabelLists
     query_row: Ints  # per query, its last row in the table of queries, or −1
+    sets: CategorySets | None = None  # what categories number, where a document has several
 
     def require_no_ties(self) -> None:
         """Raise where lists have ties, naming one of them."""
@@ -112,6 +112,8 @@ class ListCollection:
         label = self.labels.grade[at]
         matched = match_labels(lists, doc, labelled, self.labels.doc[at])
         row_data = {name: values[rows] for name, values in self.row_data.items()}
+        if SUBTOPICS in self.labels.data:
+            row_data[SUBTOPICS] = np.append(self.labels.data[SUBTOPICS][at], NONE)[matched]
         pool = None
         if self.labels.drawn is not None:
             offsets = self.labels.queries.offsets[_find_range(query)]
@@ -128,6 +130,7 @@ class ListCollection:
             label_data={name: values[at] for name, values in self.labels.data.items()},
             list_data=list_data,
             pool=pool,
+            sets=self.sets,
         )
 
 
@@ -154,13 +157,13 @@ def collect_lists(
     """
     by_query = [source for source in (rankings, labels, queries, decisions) if source]
     (query, label_query, *other_query), query_ids = encode_ids(*[source.ids("query_id") for source in by_query])
-    document_columns = () if systems is None else DOCUMENT_COLUMNS
     doc, label_doc, *catalogue = hash_ids(*[source.ids("doc_id") for source in (rankings, labels, documents) if source])
-    lookups = _build_lookups(documents, catalogue[0]) if documents else {}
+    described = read_document_columns(rankings, labels) if systems is not None else None
+    columns = described or look_up_documents(doc, label_doc, labels, documents, *catalogue)
     by_system = [source for source in (rankings, decisions) if source]
     (system, *decision_system), systems = _encode_systems(by_system, systems)
 
-    label_lists = _read_labels(label_query, query_ids, label_doc, labels, lookups, document_columns, draws)
+    label_lists = _read_labels(label_query, query_ids, label_doc, labels, columns.labelled, draws)
     query_row = np.full(len(query_ids), -1)
     if queries:
         query_row[other_query[0]] = np.arange(len(other_query[0]))
@@ -178,9 +181,9 @@ def collect_lists(
     list_data: dict[str, Array] = {"weight": _read_weights(queries, query_row)[list_query]}
     if decisions:
         list_data |= _read_decisions(decisions, index[decision_system[0], other_query[-1]], len(list_query))
-    doc = doc if order is None else doc[order]
-    columns = _read_columns(rankings, document_columns)
-    row_data = columns if order is None else {name: values[order] for name, values in columns.items()}
+    row_data = columns.ranked
+    if order is not None:
+        doc, row_data = doc[order], {name: values[order] for name, values in row_data.items()}
     return ListCollection(
         systems=systems,
         queries=query_ids,
@@ -189,11 +192,12 @@ def collect_lists(
         query=list_query,
         lists=lists,
         doc=doc,
-        row_data=row_data | {name: look_up(doc) for name, look_up in lookups.items()},
+        row_data=row_data,
         tied=np.zeros(lists.size, dtype=np.int64) if tied is None else lists.counts(tied),
         list_data=list_data,
         labels=label_lists,
         query_row=query_row,
+        sets=columns.sets,
     )
 
 
@@ -228,15 +232,14 @@ def _read_labels(
     query_ids: pa.Array,
     doc: Ints,
     labels: TableReader,
-    lookups: Mapping[str, LookUp],
-    columns: Sequence[str],
+    columns: dict[str, Array],
     draws: LabelDraws | None,
 ) -> LabelLists:
     """The labels query by query, and of two for a document the higher.
 
     A label has a grade or, where labels are drawn, evidence.
     """
-    grade, data = labels.numbers("grade"), _read_columns(labels, columns)
+    grade = labels.numbers("grade")
     if np.isinf(grade).any():
         raise InputError("labels.grade is infinite in some rows", hint="grades are finite numbers")
     if draws is None:
@@ -246,16 +249,15 @@ def _read_labels(
         best, ties = np.where(np.isnan(grade), -np.inf, grade), evidence[:, 0]
     kept = keep_best_labels(query[graded], len(query_ids), doc[graded], best[graded], ties)
     rows = graded[kept]
-    doc, data = doc[rows], {name: values[rows] for name, values in data.items()}
     drawn = None
     if draws is not None and evidence is not None:
         hashes = hash_texts(query_ids).view(np.uint64)
         drawn = LabelEvidence(draws, evidence[kept], shown=draws.find_shown(evidence[kept]), query_hash=hashes)
     return LabelLists(
         queries=Ragged.of_lengths(np.bincount(query[rows], minlength=len(query_ids))),
-        doc=doc,
+        doc=doc[rows],
         grade=grade[rows],
-        data=data | {name: look_up(doc) for name, look_up in lookups.items()},
+        data={name: values[rows] for name, values in columns.items()},
         drawn=drawn,
     )
 
@@ -273,38 +275,11 @@ def _read_evidence(labels: TableReader, grade: Floats, width: int) -> tuple[Ints
     return np.flatnonzero(valid), np.concatenate([np.zeros(0), *chunks]).reshape(-1, width)
 
 
-def _read_columns(source: TableReader, names: Sequence[str]) -> dict[str, Array]:
-    return {name: source.column(name).to_numpy() for name in names if source.has(name)}
-
-
 def _read_weights(queries: TableReader | None, query_row: Ints) -> Floats:
     if queries is None or not queries.has("weight"):
         return np.ones(len(query_row))
     weight = np.append(np.nan_to_num(queries.numbers("weight"), nan=1.0), 1.0)  # the last is for row −1
     return weight[query_row]
-
-
-def _build_lookups(documents: TableReader, doc: Ints) -> dict[str, LookUp]:
-    """By document: its row in the catalogue, its category as a code, and its share of all popularity."""
-    order = np.argsort(doc, kind="stable")
-    ordered = doc[order]
-
-    def by_document(values: Array, default: float) -> LookUp:
-        def look_up(docs: Ints) -> Array:
-            if not len(ordered):
-                return np.full(len(docs), default, dtype=values.dtype)
-            at = np.minimum(np.searchsorted(ordered, docs), len(ordered) - 1)
-            return np.where(ordered[at] == docs, values[order[at]], values.dtype.type(default))
-
-        return look_up
-
-    lookups = {"catalogue": by_document(np.arange(len(doc)), -1)}
-    if documents.has("category"):
-        lookups["category"] = by_document(_encode_column(documents, "category"), -1)
-    if documents.has("popularity"):
-        popularity = documents.numbers("popularity")
-        lookups["popularity"] = by_document(popularity / np.nansum(popularity), np.nan)
-    return lookups
 
 
 def _read_decisions(decisions: TableReader, at: Ints, size: int) -> dict[str, Array]:
@@ -321,11 +296,3 @@ def _read_decisions(decisions: TableReader, at: Ints, size: int) -> dict[str, Ar
             values[name] = np.full(size, np.nan)
             values[name][at] = decisions.numbers(name)
     return values
-
-
-def _encode_column(source: TableReader, column: str) -> Ints:
-    values = source.column(column)
-    (codes,), _ = encode_ids(values.drop_null())
-    filled = np.full(len(values), -1, dtype=np.int64)
-    filled[values.is_valid().to_numpy()] = codes
-    return filled

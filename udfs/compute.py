@@ -165,8 +165,11 @@ def _require_scope(metric: Metric, scope: str) -> None:
 def _require_data(metric: Metric, block: Block) -> None:
     missing = [name for name in metric.reads if not {name} & (block.row_data.keys() | block.list_data.keys())]
     if missing:
-        tables, columns = " and ".join(metric.needs), " and ".join(missing)
-        raise ConfigurationError(f"{metric.name} needs {columns}", hint=f"give the table {tables} with {columns}")
+        columns = " and ".join(missing)
+        table = f"{' and '.join(metric.needs)} with {columns}"
+        if missing == ["subtopics"]:
+            table = "documents with category, or judgments with subtopics"
+        raise ConfigurationError(f"{metric.name} needs {columns}", hint=f"give the table {table}")
 
 
 def _resolve_arguments(spec: MetricSpec, conventions: Conventions) -> dict[str, Argument]:

@@ -13,12 +13,13 @@ SCOPES = {
 }
 GROUPS: dict[str, Callable[[Metric], bool]] = {
     "Of a ranked list and its labels": lambda m: m.scope == "list" and not m.needs,
-    "Of a ranked list and the catalogue": lambda m: "documents" in m.needs,
+    "Of a ranked list and the catalogue": lambda m: not {"documents", "subtopics"}.isdisjoint(m.needs),
     "Between two lists of a query": lambda m: m.scope == "pair",
     "Of decisions": lambda m: "decisions" in m.needs,
 }
 NEEDS = {
     "documents": "the table `documents`",
+    "subtopics": "the table `documents` with `category`, or `judgments` with `subtopics`",
     "decisions": "the table `decisions`",
     "earlier": "a second list of each query: another system's, or an earlier stage's",
 }
@@ -121,7 +122,7 @@ def _format_grammar(metric: Metric) -> str:
 
 def _format_needs(metric: Metric) -> str:
     tables = " and ".join(NEEDS[table] for table in metric.needs)
-    columns = [column for column in metric.reads if column != "doc"]
+    columns = [column for column in metric.reads if column not in ("doc", "subtopics")]
     return tables + (f" with {' and '.join(f'`{column}`' for column in columns)}" if columns else "")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from udfs.block import Array, Block, QueryPool
+from udfs.categories import CategorySets
 from udfs.match import pack_keys
 from udfs.ragged import Bools, Floats, Ints, Ragged
 from udfs.slots import Slots
@@ -24,6 +25,7 @@ def build_block(
     label_data: Mapping[str, Array] | None = None,
     list_data: Mapping[str, Array] | None = None,
     pool: QueryPool | None = None,
+    sets: CategorySets | None = None,
 ) -> tuple[Block, Ints]:
     """The block of these lists, and per list the number of duplicates that were dropped.
 
@@ -45,6 +47,7 @@ def build_block(
         label_data=label_data or {},
         list_data=list_data or {},
         pool=pool,
+        sets=sets,
     )
     return block, dropped
 

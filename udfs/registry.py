@@ -160,8 +160,8 @@ def metric(
     above 0 (`gain`), those where the kernel does not return NaN (`kernel`), those with a label (`labelled`), or all of
     them (`always`). Where a kernel of the first two returns NaN, the query counts as one without relevant documents.
     The last two are for kernels that do not read grades. `condensable` is false for metrics that must see the unjudged
-    documents. `needs` names the tables beyond labels (`documents`, `decisions`, `earlier` for another list of the
-    query), and `reads` the arrays of the block that come from them.
+    documents. `needs` names the tables beyond labels (`documents`, `decisions`, `subtopics` for documents or judgments
+    with them, `earlier` for another list of the query), and `reads` the arrays of the block that come from them.
 
     `pool` is for a metric that is a ratio: called like the kernel, it returns the divisor of each list, so that
     Σ value · pool / Σ pool is the ratio over all queries. `ratio` names its numerator and divisor, and `steps` writes

@@ -129,6 +129,11 @@ def _check_gate_metric(config: Config, condition: GateCondition, key: str) -> No
 def _check_metric_inputs(config: Config) -> None:
     for spec in config.specs:
         for need in spec.metric.needs:
+            if need == "subtopics":
+                if config.inputs.documents is None and (config.inputs.judgments is None or config.behaviour):
+                    other = "" if config.behaviour else ", or inputs.judgments with subtopics"
+                    raise ValueError(f"the metric {spec.name} needs inputs.documents with category{other}")
+                continue
             key = "earlier" if need == "earlier" else f"inputs.{need}"
             if (config.earlier_system if need == "earlier" else getattr(config.inputs, need)) is None:
                 raise ValueError(f"the metric {spec.name} needs {key}, which is not set")

@@ -72,7 +72,7 @@ def draft_input(sample: FileSample) -> list[Draft]:
     readers = FORMATS[sample.format].readers
     if readers is not None:
         is_ratings = "judgmentRatings" in sample.rows.column_names
-        names = [name for name in readers if (name == "judgments") == is_ratings]
+        names = [name for name in readers if (name == "judgments") == is_ratings] or list(readers)
         return [Draft(name, None, {}) for name in names]
     profiles = profile_columns(sample.rows)
     drafts = [_draft_table(table, profiles, sample.format) for table in INPUTS.values() if table.name != "opinions"]

@@ -15,7 +15,7 @@ from pipelines.inputs.count import RowCount
 from schemas.conform import map_names, require_columns
 from schemas.errors import InputError
 from schemas.table import MAX_TEXT, Column, Table
-from udfs.ragged import Bools
+from udfs.ragged import Bools, Ints
 from udfs.tables import TableReader
 
 _INT = np.iinfo(np.int32)
@@ -98,6 +98,8 @@ def _cast_column(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
     """A column in the type of its contract; null where a value cannot be cast."""
     if column.type == "string":
         return _cast_text(values)
+    if column.type == "array<string>":
+        return _cast_texts(values)
     if column.type not in _KINDS:
         problem = f"{column.name} is a {column.type}, which tables in memory cannot hold"
         raise InputError(problem, hint="use `assay evaluate`")
@@ -126,6 +128,24 @@ def _cast_text(values: pa.ChunkedArray) -> pa.ChunkedArray:
         return values.cast(pa.large_string())
     except pa.ArrowException:
         return pa.chunked_array([pa.array(map(_write_text, values.to_pylist()), pa.large_string())])
+
+
+def _cast_texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Arrays of text without nulls and blanks; a value that is no array is an array of one."""
+    if pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
+        owner, texts = np.repeat(np.arange(len(values)), _count_items(values)), _cast_text(pc.list_flatten(values))
+    else:
+        owner, texts = np.arange(len(values)), _cast_text(values)
+    keep, null = ~_is_blank(texts), _is_null(values)
+    borders = np.concatenate(([0], np.cumsum(np.bincount(owner[keep], minlength=len(values)))))
+    flat = texts.filter(pa.array(keep)).combine_chunks()
+    return pa.chunked_array([pa.LargeListArray.from_arrays(pa.array(borders), flat, mask=pa.array(null))])
+
+
+def _count_items(lists: pa.ChunkedArray) -> Ints:
+    """Per row, the length of its array; 0 where it is null."""
+    lengths: Ints = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
+    return lengths
 
 
 def _write_text(value: Any) -> str | None:
@@ -161,6 +181,10 @@ def _find_faults(raw: pa.ChunkedArray, cast: pa.ChunkedArray, column: Column) ->
         yield blank, "empty"
     if column.type == "string":
         yield _fill(pc.greater(pc.binary_length(cast), MAX_TEXT)), "length"
+    elif column.type == "array<string>":
+        owner = np.repeat(np.arange(len(cast)), _count_items(cast))
+        long = _fill(pc.greater(pc.binary_length(pc.list_flatten(cast)), MAX_TEXT))
+        yield np.bincount(owner[long], minlength=len(cast)) > 0, "length"
     else:
         yield ~blank & missing, "type"
     if column.type == "double":

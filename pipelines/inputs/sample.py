@@ -105,15 +105,31 @@ def _sample_text(path: str, file: Path) -> FileSample:
     if documents:
         rows = _build_table(documents[:MAX_ROWS])
         return FileSample(path, _guess_json_format(lines[0], rows), rows)
-    for name, fields in _TREC.items():
-        parts = [line.split() for line in lines[:MAX_ROWS]]
-        if all(len(part) == len(fields) for part in parts) and (name == "trec_qrels" or parts[0][1] == "Q0"):
-            columns = zip(fields, zip(*parts, strict=True), strict=True)
-            return FileSample(path, name, pa.table({field: list(values) for field, values in columns if field}))
+    trec = _sample_trec(path, lines)
+    if trec is not None:
+        return trec
     separator = "\t" if lines[0].count("\t") > lines[0].count(",") else ","
     options = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
     rows = pa.csv.read_csv(BytesIO(content), parse_options=options).slice(0, MAX_ROWS)
     return FileSample(path, "csv", rows)
+
+
+def _sample_trec(path: str, lines: list[str]) -> FileSample | None:
+    """A run or qrels, as they are read: without comments, and without what follows the tag of a run."""
+    parts = [line.split() for line in lines[:MAX_ROWS] if not line.lstrip().startswith("#")]
+    lengths = {len(part) for part in parts}
+    if parts and min(lengths) >= len(_TREC["trec_run"]) and parts[0][1] == "Q0":
+        name = "trec_run"
+    elif lengths == {len(_TREC["trec_qrels"])}:
+        name = "trec_qrels"
+    else:
+        return None
+    columns = zip(_TREC[name], zip(*parts, strict=False), strict=False)
+    rows = pa.table({field: list(values) for field, values in columns if field})
+    judged, read = ({tuple(part[at] for at in places) for part in parts} for places in ((0, 2), (0, 1, 2)))
+    if name == "trec_qrels" and len(judged) < len(read):
+        name = "trec_diversity_qrels"  # a document has lines for several subtopics
+    return FileSample(path, name, rows)
 
 
 def _parse_documents(lines: list[str], content: bytes) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,7 @@ Nothing of the labels is imported here: evaluations in memory use it too.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -15,13 +15,22 @@ from pyspark.sql import functions as F
 from pipelines.config.model import Config
 from pipelines.inputs.validate import ValidatedInputs
 from schemas.errors import DataQualityError, InputError
-from udfs.compute import require_small_grades
+from udfs.compute import WITHOUT_GRADES, require_small_grades
 from udfs.conventions import Conventions
+from udfs.registry import MetricSpec
 
 if TYPE_CHECKING:
     from pipelines.scoring.score import Scorer
 
 logger = logging.getLogger(__name__)
+
+_FLOATS = ", or whole numbers as floats, which pandas makes of a column with gaps ('7.0' is not '7')"
+# What metrics read of documents, by its name in a `Block`, and the columns that it can come from.
+_SOURCES = {
+    "category": (("documents", "category"),),
+    "popularity": (("documents", "popularity"),),
+    "subtopics": (("documents", "category"), ("judgments", "subtopics")),
+}
 
 
 def require_systems(inputs: ValidatedInputs) -> None:
@@ -29,6 +38,17 @@ def require_systems(inputs: ValidatedInputs) -> None:
     if not inputs.systems:
         hint = "set inputs.rankings, or add the column system to impressions"
         raise InputError("there are no systems to evaluate: the log does not name them", hint=hint)
+
+
+def require_metric_columns(config: Config, present: Mapping[str, Collection[str]], *, from_behaviour: bool) -> None:
+    """Stop where the inputs lack a column that a metric reads; `present` has the columns of each input."""
+    for spec in config.specs:
+        for name in spec.metric.reads:
+            sources = [source for source in _SOURCES.get(name, ()) if not (from_behaviour and source[0] == "judgments")]
+            if sources and not any(column in present.get(table, ()) for table, column in sources):
+                missing = " and ".join(f"{table} has no {column}" for table, column in sources if table in present)
+                keys = " or ".join(f"inputs.{table}.columns.{column}" for table, column in sources)
+                raise InputError(f"{spec.name} needs {name}, but {missing}", hint=f"name the column in {keys}")
 
 
 def resolve_conventions(config: Config, inputs: ValidatedInputs) -> Conventions:
@@ -70,16 +90,34 @@ def require_common_queries(query_metrics: DataFrame, scorer: Scorer) -> None:
         F.max(matched).alias("matched"),
         F.min(F.when(F.col("retrieved") > 0, F.col("query_id"))).alias("ranked"),
         F.min(F.when(F.col("labelled") > 0, F.col("query_id"))).alias("labelled"),
+        F.max("judged").alias("judged"),
     )
-    unmatched = sorted(systems.where("not matched").collect(), key=lambda row: str(row["system"]))
+    rows = sorted(systems.collect(), key=lambda row: str(row["system"]))
+    unmatched = [row for row in rows if not row["matched"]]
     if unmatched:
         example = unmatched[0]
         raise build_unmatched_error([row["system"] for row in unmatched], example["ranked"], example["labelled"])
+    if depends_on_grades(scorer.specs) and not any(row["judged"] for row in rows):
+        examples = [each.agg(F.min("doc_id")).first() for each in (scorer.rankings, scorer.tables.labels)]
+        raise build_unjudged_error(*[None if row is None else row[0] for row in examples])
+
+
+def depends_on_grades(specs: Sequence[MetricSpec]) -> bool:
+    """Whether a metric depends on the grades of the ranked documents."""
+    return any(spec.metric.scope == "list" and spec.metric.defined not in WITHOUT_GRADES for spec in specs)
 
 
 def build_unmatched_error(systems: Sequence[str], ranked: str | None, labelled: str | None) -> DataQualityError:
     """The error about systems that ranked no query with labels; a query that was ranked, and one with labels."""
     return DataQualityError(
         f"no query that {', '.join(map(repr, systems))} ranked has labels, such as {ranked!r}; {labelled!r} has some",
-        hint="compare query_id of the rankings and the labels: case, spaces, prefixes, another date",
+        hint=f"compare query_id of the rankings and the labels: case, spaces, prefixes, another date{_FLOATS}",
+    )
+
+
+def build_unjudged_error(ranked: str | None, labelled: str | None) -> DataQualityError:
+    """The error about lists without a single labelled document; a document that was ranked, and one with a label."""
+    return DataQualityError(
+        f"none of the ranked documents has a label, such as {ranked!r}; {labelled!r} has one",
+        hint=f"compare doc_id of the rankings and the labels: case, spaces, prefixes{_FLOATS}",
     )

@@ -138,8 +138,13 @@ def score_lists(
     their spread over draws, and the result a column `draws` beside the contract, for the estimates.
     """
     needs = {need for spec in specs for need in spec.metric.needs}
-    documents = _select_documents(tables.documents) if "documents" in needs and tables.documents is not None else None
-    parts = [_select_rankings(rankings, documents, systems), _select_labels(tables.labels, documents, draws)]
+    documents = None
+    if tables.documents is not None and not needs.isdisjoint({"documents", "subtopics"}):
+        documents = _select_documents(tables.documents)
+    parts = [
+        _select_rankings(rankings, documents, systems),
+        _select_labels(tables.labels, documents, draws, with_subtopics="subtopics" in needs),
+    ]
     if tables.queries is not None:
         parts.append(
             tables.queries.select("query_id", _source(QUERY), _to_json_line(segments), F.col("weight").alias("value"))
@@ -201,16 +206,24 @@ def _select_rankings(rankings: DataFrame, documents: DataFrame | None, systems: 
         F.col("doc_id").alias("text"),
         "rank",
         F.col("score").alias("value"),
-        *_document_columns(documents),
+        *([F.col("category"), _fill_popularity()] if documents is not None else []),
     )
 
 
-def _select_labels(labels: DataFrame, documents: DataFrame | None, draws: LabelDraws | None) -> DataFrame:
+def _select_labels(
+    labels: DataFrame, documents: DataFrame | None, draws: LabelDraws | None, *, with_subtopics: bool
+) -> DataFrame:
     """The rows of the labels; without draws of a posterior, only of documents that were shown."""
     if "evidence" in labels.columns and not isinstance(draws, PosteriorDraws):
         labels = labels.where(F.col("evidence").isNull() | (F.get("evidence", F.lit(EVIDENCE.index("shown"))) > 0))
-    if documents is not None:
-        labels = labels.join(documents, "doc_id", "left")
+    subtopics = []
+    if with_subtopics:
+        category = F.lit(None).cast("array<bigint>") if documents is None else F.col("category")
+        if "subtopics" in labels.columns:
+            labels = _join_subtopics(labels)
+            category = F.coalesce(F.when(F.size("subtopics") > 0, _hash_texts("subtopics")), category)
+        labels = labels if documents is None else labels.join(documents, "doc_id", "left")
+        subtopics.append(category.alias("category"))
     evidence = []
     if isinstance(draws, NormalDraws):
         deviation = F.array(F.coalesce(NormalDraws.column, F.lit(0.0)))
@@ -222,9 +235,20 @@ def _select_labels(labels: DataFrame, documents: DataFrame | None, draws: LabelD
         _source(LABEL),
         F.col("doc_id").alias("text"),
         F.col("grade").alias("value"),
-        *_document_columns(documents),
+        *subtopics,
         *evidence,
     )
+
+
+def _join_subtopics(judgments: DataFrame) -> DataFrame:
+    """One row for a pair that is judged several times: its best grade, and all subtopics that it is relevant to."""
+    relevant = F.when(F.col("grade") > 0, F.col("subtopics"))
+    others = [name for name in judgments.columns if name not in ("query_id", "doc_id", "grade", "subtopics")]
+    best = F.min(F.struct((-F.col("grade")).alias("worst"), "grade", *others))
+    joined = judgments.groupBy("query_id", "doc_id").agg(
+        best.alias("best"), F.flatten(F.collect_list(relevant)).alias("subtopics")
+    )
+    return joined.select("query_id", "doc_id", "best.grade", *[f"best.{name}" for name in others], "subtopics")
 
 
 def _select_decisions(decisions: DataFrame, systems: Sequence[str]) -> DataFrame:
@@ -253,20 +277,23 @@ def _index(systems: Sequence[str]) -> Column:
 
 
 def _select_documents(documents: DataFrame) -> DataFrame:
-    """Per document its category and its share of all popularity; one row for a document that is listed twice."""
+    """Per document its categories and its share of all popularity; one row for a document that is listed twice."""
     distinct = documents.groupBy("doc_id").agg(
-        F.min("category").alias("category"), F.max("popularity").alias("popularity")
+        F.flatten(F.collect_list("category")).alias("category"), F.max("popularity").alias("popularity")
     )
     total = distinct.agg(F.sum("popularity").alias("total"))
     return distinct.crossJoin(F.broadcast(total)).select(
-        "doc_id", "category", (F.col("popularity") / F.nullif("total", F.lit(0.0))).alias("popularity")
+        "doc_id",
+        _hash_texts("category").alias("category"),
+        (F.col("popularity") / F.nullif("total", F.lit(0.0))).alias("popularity"),
     )
 
 
-def _document_columns(documents: DataFrame | None) -> list[Column]:
-    """The category of a document hashed to 63 bits, −1 where it has none, and its popularity."""
-    if documents is None:
-        return []
-    category = F.when(F.col("category").isNotNull(), F.shiftrightunsigned(F.xxhash64("category"), 1))
-    popularity = F.coalesce("popularity", F.lit(float("nan")))
-    return [F.coalesce(category, F.lit(-1)).alias("category"), popularity.alias("popularity")]
+def _hash_texts(name: str) -> Column:
+    """An array of texts as distinct hashes of 63 bits, in the order of the texts."""
+    texts = F.array_sort(F.array_distinct(F.array_compact(name)))
+    return F.transform(texts, lambda text: F.shiftrightunsigned(F.xxhash64(text), 1))
+
+
+def _fill_popularity() -> Column:
+    return F.coalesce("popularity", F.lit(float("nan"))).alias("popularity")

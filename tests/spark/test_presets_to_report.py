@@ -96,6 +96,54 @@ def prepare_hugging_face(folder: Path) -> None:
     write_rankings(folder, queries=queries, documents=lambda q: [f"MED-{q}-{n}" for n in range(4)])
 
 
+def write_runs(folder: Path, line: str) -> None:
+    """Two runs of 40 queries with 4 documents each, in opposite orders, with the lines of a format."""
+    (folder / "runs").mkdir()
+    for tag, order in (("old", 1), ("new", -1)):
+        lines = [
+            line.format(query=query, doc=f"MED-{query}-{place}", rank=rank, score=9 - rank, tag=tag)
+            for query in range(40)
+            for rank, place in enumerate(range(4)[::order], start=1)
+        ]
+        (folder / "runs" / f"{tag}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_qrels(path: Path, line: str, subtopics: int = 1) -> None:
+    lines = [
+        line.format(query=query, doc=f"MED-{query}-{place}", grade=(place + query + subtopic) % 3, subtopic=subtopic)
+        for query in range(40)
+        for place in range(4)
+        for subtopic in range(subtopics)
+    ]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def prepare_trec(folder: Path) -> None:
+    write_runs(folder, "# of {tag}\n{query} Q0 {doc} - {score} {tag} beyond the tag")
+    write_qrels(folder / "qrels.txt", "{query} 0 {doc} {grade}")
+
+
+def prepare_diversity(folder: Path) -> None:
+    write_runs(folder, "{query} Q0 {doc} {rank} {score} {tag}")
+    write_qrels(folder / "qrels.txt", "{query} {subtopic} {doc} {grade}", subtopics=3)
+
+
+def prepare_beir(folder: Path) -> None:
+    write_runs(folder, "{query} Q0 {doc} {rank} {score} {tag}")
+    (folder / "beir" / "qrels").mkdir(parents=True)
+    header = "query-id\tcorpus-id\tscore\n"
+    write_qrels(folder / "beir" / "qrels" / "test.tsv", "{query}\t{doc}\t{grade}")
+    qrels = folder / "beir" / "qrels" / "test.tsv"
+    qrels.write_text(header + qrels.read_text(encoding="utf-8"), encoding="utf-8")
+    write_lines(folder / "beir" / "queries.jsonl", [{"_id": str(q), "text": f"claim {q}"} for q in range(40)])
+
+
+def prepare_msmarco(folder: Path) -> None:
+    write_runs(folder, "{query}\t{doc}\t{rank}")
+    write_qrels(folder / "qrels.dev.tsv", "{query}\t0\t{doc}\t{grade}")
+    (folder / "queries.dev.tsv").write_text("".join(f"{q}\tclaim {q}\n" for q in range(40)), encoding="utf-8")
+
+
 LOG = """
 inputs:
   impressions: {{path: {folder}/{file}, format: {preset}}}
@@ -114,11 +162,34 @@ metrics: [ndcg@5]
 compare: {{baseline: old}}
 warehouse: {folder}/warehouse
 """
+TREC = """
+inputs:
+  judgments: {{path: {folder}/{file}, format: {preset}}}
+  rankings: {{path: {folder}/runs, format: trec_run}}
+metrics: [ndcg@5, map]
+conventions: {{order: score}}
+compare: {{baseline: old}}
+warehouse: {folder}/warehouse
+"""
+BEIR = TREC.replace("  rankings", "  queries: {{path: {folder}/{file}, format: {preset}}}\n  rankings")
+MSMARCO = """
+inputs:
+  judgments: {{path: {folder}/{file}, format: {preset}}}
+  queries: {{path: {folder}/queries.dev.tsv, format: {preset}}}
+  rankings: {{path: {folder}/runs, format: {preset}}}
+metrics: [ndcg@5]
+compare: {{baseline: old}}
+warehouse: {folder}/warehouse
+"""
 PRESETS = {
     "ubi": (prepare_ubi, LOG, "log.ndjson"),
     "serp_arrays": (prepare_arrays, LOG, "serps.json"),
     "ga4": (prepare_ga4, LOG, "events_20261101.json"),
     "huggingface": (prepare_hugging_face, JUDGED, "test-00000-of-00001.parquet"),
+    "trec_qrels": (prepare_trec, TREC, "qrels.txt"),
+    "trec_diversity_qrels": (prepare_diversity, TREC.replace("map]", "alpha_ndcg@5]"), "qrels.txt"),
+    "beir": (prepare_beir, BEIR, "beir"),
+    "msmarco": (prepare_msmarco, MSMARCO, "qrels.dev.tsv"),
 }
 
 
@@ -131,8 +202,9 @@ def test_a_preset_from_file_to_report(preset: str, spark: SparkSession, tmp_path
     (tmp_path / "conf.yaml").write_text(text, encoding="utf-8")
     config = load_config(tmp_path / "conf.yaml").config
     manifest = evaluate(spark, config, DAY).manifest
-    if preset == "huggingface":
-        assert manifest.inputs["judgments"]["kept"] == 160
+    if template is not LOG:
+        assert (manifest.inputs["judgments"]["kept"], manifest.inputs["rankings"]["kept"]) == (160, 320)
+        assert manifest.inputs["rankings"]["rejected"] == {}
     else:
         assert manifest.inputs["impressions"]["kept"] == QUERIES * PAGES * RESULTS
         assert manifest.inputs["interactions"]["kept"] == count_clicks()

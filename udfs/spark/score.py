@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
-from udfs.collect import DOCUMENT_COLUMNS, collect_lists
+from udfs.collect import collect_lists
 from udfs.conventions import Conventions
 from udfs.draws import LabelDraws
 from udfs.ragged import Bools
@@ -25,8 +25,9 @@ from udfs.tabulate import tabulate_metrics
 # `source` is the kind of a row: from 0 on, a document ranked by the system of that index; LABEL; QUERY; from DECISION
 # downwards, a decision of the first, second, … system. `value` is a score, a grade, or the weight of a query. `text` is
 # the doc_id of a ranked or labelled document; for a query its segments and for a decision its fields, each a line of
-# JSON: columns of their own would be empty in nearly all rows, and cost as much as full ones. Where labels are drawn,
-# `evidence` is that of a label, as `udfs.draws` reads it.
+# JSON: columns of their own would be empty in nearly all rows, and cost as much as full ones. Where metrics read them,
+# `category` has the categories of a ranked document and the subtopics of a label, as distinct hashes in the order of
+# their texts. Where labels are drawn, `evidence` is that of a label, as `udfs.draws` reads it.
 LABEL, QUERY, DECISION = -1, -2, -3
 DECISION_COLUMNS = {
     "expert": pa.string(),
@@ -71,11 +72,12 @@ def score_queries(request: ScoreRequest) -> Callable[[Batches], Batches]:
 def _score_rows(table: pa.Table, specs: Sequence[MetricSpec], request: ScoreRequest) -> pa.RecordBatch:
     source = np.concatenate([chunk.to_numpy() for chunk in table["source"].chunks])
     order = ["rank", "score"] if request.conventions.order == "rank" else ["score"]
-    documents = [name for name in DOCUMENT_COLUMNS if name in table.schema.names]
+    documents = [name for name in ("category", "popularity") if name in table.schema.names]
+    subtopics = [name for name in ("subtopics",) if "category" in table.schema.names]
     rankings = _select_rows(table, source >= 0, "query_id", "doc_id", *order, *documents)
     rankings = rankings.append_column("system", pa.array(source[source >= 0]))
     evidence = [] if request.draws is None else ["evidence"]
-    labels = _select_rows(table, source == LABEL, "query_id", "doc_id", "grade", *documents, *evidence)
+    labels = _select_rows(table, source == LABEL, "query_id", "doc_id", "grade", *subtopics, *evidence)
     queries = _select_rows(table, source == QUERY, "query_id", "weight", "text")
     queries = _parse_text(queries, dict.fromkeys(request.segments, pa.string()), "query_id")
     decisions = _select_rows(table, source <= DECISION, "query_id", "text")
@@ -109,7 +111,7 @@ def _score_rows(table: pa.Table, specs: Sequence[MetricSpec], request: ScoreRequ
 
 def _select_rows(table: pa.Table, mask: Bools, *columns: str) -> pa.Table:
     """The rows of the mask under the column names of the table they came from."""
-    sources = {"score": "value", "grade": "value", "weight": "value", "doc_id": "text"}
+    sources = {"score": "value", "grade": "value", "weight": "value", "doc_id": "text", "subtopics": "category"}
     return pa.table({name: table[sources.get(name, name)] for name in columns}).filter(pa.array(mask))
 
 

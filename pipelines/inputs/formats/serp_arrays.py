@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 # By option: the names that a column, or a field of a result, usually has.
 NAMES = {
-    "page": ("serp_id", "page_id", "search_id", "request_id", "impression_id"),
+    "page": ("serp_id", "page_id", "search_id", "request_id", "impression_id", "srch_id"),
     "query": ("query_id", "query", "user_query", "search_term", "keyword", "q"),
     "documents": (
         "doc_ids",
@@ -42,9 +42,20 @@ NAMES = {
         "ranked_items",
         "doc_id",
         "item_id",
+        "product_id",
+        "prop_id",
     ),
-    "clicked": ("clicks", "clicked", "is_clicked", "click", "clicked_ids", "clicked_doc_ids"),
-    "time": ("ts", "timestamp", "time", "event_time", "datetime"),
+    "clicked": (
+        "clicks",
+        "clicked",
+        "is_clicked",
+        "was_clicked",
+        "click",
+        "click_bool",
+        "clicked_ids",
+        "clicked_doc_ids",
+    ),
+    "time": ("ts", "timestamp", "time", "event_time", "datetime", "date_time"),
     "user": ("user_id", "client_id", "visitor_id", "user"),
     "position": ("position", "rank", "pos"),
     "system": ("system", "ranker", "variant", "random_bool"),

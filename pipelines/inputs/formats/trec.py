@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pipelines.inputs.format_registry import source_format
+from pipelines.inputs.format_registry import register_preset, source_format
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -42,6 +42,33 @@ def read_run(spark: SparkSession, paths: Sequence[str], options: Mapping[str, st
 def read_qrels(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:
     """Read `query iteration document grade`."""
     return _read_fields(spark, paths, options, ("query_id", "", "doc_id", "grade"), files={})
+
+
+def read_diversity_qrels(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:
+    """Read `query subtopic document judgment`: of each document the highest judgment, and the subtopics above 0."""
+    from pyspark.sql import functions as F
+
+    from schemas.conform import CORRUPT
+
+    lines = _read_fields(spark, paths, options, ("query_id", "subtopic", "doc_id", "grade"), files={})
+    judgment = F.col("grade").try_cast("double")
+    usable = F.col(CORRUPT).isNull() & F.coalesce(F.abs(judgment) < float("inf"), F.lit(False))
+    judged = (
+        lines.where(usable)
+        .groupBy("query_id", "doc_id")
+        .agg(
+            F.max(judgment).cast("string").alias("grade"),
+            F.array_sort(F.collect_set(F.when(judgment > 0, F.col("subtopic")))).alias("subtopics"),
+        )
+    )
+    return judged.unionByName(lines.where(~usable).drop("subtopic"), allowMissingColumns=True)
+
+
+register_preset(
+    "trec_diversity_qrels",
+    {"judgments": read_diversity_qrels},
+    {name: pattern for name, pattern in OPTIONS.items() if name != "system"},
+)
 
 
 def name_by_file(name: Column) -> Column:

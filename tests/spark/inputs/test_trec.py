@@ -80,6 +80,34 @@ def test_a_line_of_qrels_has_four_fields_exactly(spark: SparkSession, tmp_path: 
     assert graded.rejected_rows.count() == 1
 
 
+def test_diversity_qrels_give_the_best_judgment_and_the_subtopics(spark: SparkSession, tmp_path: Path) -> None:
+    lines = [
+        "# topic subtopic document judgment",
+        "1 2 a 1",
+        "1 10 a 3",
+        "1 1 a 0",
+        "1 2 b 0",
+        "1 1 b -2",
+        "2 1 a 1",
+        "2 1 c many",
+        "2 1 d",
+    ]
+    source = InputSource(path=write(tmp_path / "qrels.txt", "\n".join(lines)), format="trec_diversity_qrels")
+    conformed = conform(read_input(spark, "judgments", source, DAY).raw, JUDGMENTS)
+    rows = conformed.rows.select("query_id", "doc_id", "grade", "subtopics").collect()
+    assert sorted(tuple(row) for row in rows) == [
+        ("1", "a", 3.0, ["10", "2"]),
+        ("1", "b", 0.0, []),
+        ("2", "a", 1.0, ["1"]),
+    ]
+    assert sorted(row["reason"] for row in conformed.rejected_rows.collect()) == [
+        "grade: not a double",
+        "line cannot be parsed",
+    ]
+    with pytest.raises(ValueError, match="the format trec_diversity_qrels gives judgments, not rankings"):
+        read_input(spark, "rankings", source, DAY)
+
+
 def test_the_rank_is_not_read_where_the_score_orders(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "runs" / "run.txt", "1 Q0 a - 2.5 s\n1 Q0 b ? 1.5 s\n")
     inputs = validate_runs(spark, tmp_path / "runs", "score")

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pipelines.inputs.in_memory import conform_arrow
 from schemas.conform import conform
 from schemas.errors import InputError
-from schemas.inputs import IMPRESSIONS, JUDGMENTS, RANKINGS
+from schemas.inputs import DOCUMENTS, IMPRESSIONS, JUDGMENTS, RANKINGS
+from tests.unit.inputs.test_in_memory import SEVERAL
 from udfs.tables import TableReader
 
 
@@ -154,3 +155,13 @@ def test_times_without_a_zone_are_taken_in_the_zone_of_the_session(spark: SparkS
         assert raw.schema["ts"].dataType.simpleString() == "timestamp_ntz"
         (row,) = conform(raw, IMPRESSIONS).rows.selectExpr("unix_seconds(ts) AS seconds").collect()
         assert row["seconds"] == shown.tz_localize("UTC").timestamp()
+
+
+def test_arrays_of_text_are_those_of_memory(spark: SparkSession) -> None:
+    rows = [(str(number), texts) for number, (texts, _, _) in enumerate(SEVERAL)]
+    conformed = conform(spark.createDataFrame(rows, "doc_id string, category array<string>"), DOCUMENTS)
+    kept = [row["category"] for row in conformed.rows.orderBy("doc_id").collect()]
+    assert kept == [texts for _, texts, why in SEVERAL if why is None]
+    assert list(rejected(conformed.rejected_rows)) == ["category: longer than 10,000 bytes"]
+    numbers = conform(spark.createDataFrame([("a", 1), ("b", None)], "doc_id string, category int"), DOCUMENTS)
+    assert [row["category"] for row in numbers.rows.orderBy("doc_id").collect()] == [["1"], None]

@@ -39,6 +39,7 @@ METRICS = [
     "kendall_tau(variant=a)",
     "judged@5",
     "alpha_ndcg@5",
+    "alpha_ndcg(alpha=0.3)",
     "subtopic_recall@5",
     "intra_list_diversity@5",
     "novelty@5",
@@ -79,7 +80,9 @@ def tables(seed: int) -> dict[str, pd.DataFrame]:
         "documents": pd.DataFrame(
             {
                 "doc_id": doc,
-                "category": random.choice(np.array(["x", "y", "z", None]), len(doc)),
+                "category": [
+                    random.permutation(["x", "y", "z", "ü"])[:size] for size in random.integers(0, 4, len(doc))
+                ],
                 "popularity": random.integers(0, 50, len(doc)).astype(np.float64),
             }
         ),
@@ -107,6 +110,7 @@ def test_spark_and_memory_agree(spark: SparkSession, name: str, partitions: str)
     def on_spark(table: Table) -> object:
         frame = data[table.name]
         kinds = {"int": pa.int32(), "double": pa.float64(), "string": pa.string(), "boolean": pa.bool_()}
+        kinds["array<string>"] = pa.list_(pa.string())
         columns = [column for column in table.columns if column.name in frame]
         arrow = pa.table({c.name: pa.array(frame[c.name], kinds[c.type], from_pandas=True) for c in columns})
         return spark.createDataFrame(arrow)

@@ -188,6 +188,23 @@ def test_lists_that_share_no_query_with_the_judgments_are_refused(tables: dict[s
         assay.evaluate(other, tables["judgments"])
 
 
+def test_documents_whose_ids_became_floats_are_refused(tables: dict[str, Any]) -> None:
+    rankings = tables["rankings"].assign(doc_id=lambda table: table["doc_id"].str[1:].astype(float))
+    judgments = tables["judgments"].assign(doc_id=lambda table: table["doc_id"].str[1:].astype(int))
+    with pytest.raises(
+        DataQualityError, match=r"none of the ranked documents has a label, such as '0\.0'; '0' has one"
+    ):
+        assay.evaluate(rankings, judgments, ["ndcg@5"], "old")
+    assert assay.evaluate(rankings, judgments, ["judged@5"], "old").query_metrics["judged_at_5"].max() == 0.0
+    assert assay.evaluate(rankings.astype({"doc_id": int}), judgments, ["ndcg@5"], "old").verdict
+
+
+def test_an_expression_in_memory_says_that_it_needs_spark(tables: dict[str, Any]) -> None:
+    renamed = {"rankings": {"query_id": "lower(query_id)"}}
+    with pytest.raises(InputError, match="an expression needs Spark: give spark=, or add the column to the table"):
+        assay.evaluate(tables["rankings"], tables["judgments"], ["ndcg@5"], "old", columns=renamed)
+
+
 def test_ties_are_refused_where_the_conventions_say_so(tables: dict[str, Any]) -> None:
     tied = tables["rankings"].assign(score=1.0)
     with pytest.raises(DataQualityError, match=r"120 lists have tied documents, first system 'new', query 'q0'"):

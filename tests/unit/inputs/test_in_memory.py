@@ -13,7 +13,7 @@ import pytest
 
 from pipelines.inputs.in_memory import conform_arrow
 from schemas.errors import InputError
-from schemas.inputs import JUDGMENTS, QUERIES, RANKINGS
+from schemas.inputs import DOCUMENTS, JUDGMENTS, QUERIES, RANKINGS
 from udfs.tables import TableReader
 
 # Each row with the reason to reject it.
@@ -75,6 +75,37 @@ def test_numbers_with_gaps_of_pandas_and_booleans_are_numbers() -> None:
     rows = conform_arrow(TableReader(raw, "judgments"), JUDGMENTS).rows
     assert rows["grade"].to_pylist() == [1.0, 0.0]
     assert rows["chance"].to_pylist() == [None, 0.5]
+
+
+SEVERAL = [
+    (["x", "y"], ["x", "y"], None),
+    (["y", None, " ", "é"], ["y", "é"], None),
+    ([], [], None),
+    (None, None, None),
+    (["a", "é" * 5001], None, "category: longer than 10,000 bytes"),
+]
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.string()), pa.large_list(pa.string_view()), pa.list_view(pa.string())])
+def test_arrays_of_text_lose_their_blanks(kind: pa.DataType) -> None:
+    raw = pa.table({"doc_id": list("abcde"), "category": pa.array([row[0] for row in SEVERAL], kind)})
+    got = conform_arrow(TableReader(raw, "documents"), DOCUMENTS)
+    assert got.rows["category"].to_pylist() == [texts for _, texts, why in SEVERAL if why is None]
+    assert dict(got.count.rejected) == {"category: longer than 10,000 bytes": 1}
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        (pa.array(["x", "", None]), [["x"], [], None]),
+        (pa.array([1, 2, None]), [["1"], ["2"], None]),
+        (pa.array([[1, 2], [], None]), [["1", "2"], [], None]),
+        (pa.array(["x", "y", None]).dictionary_encode(), [["x"], ["y"], None]),
+    ],
+)
+def test_a_value_that_is_no_array_is_an_array_of_one(values: pa.Array, texts: list[list[str] | None]) -> None:
+    raw = pa.table({"doc_id": ["a", "b", "c"], "category": values})
+    assert conform_arrow(TableReader(raw, "documents"), DOCUMENTS).rows["category"].to_pylist() == texts
 
 
 def test_arrays_of_documents_are_exploded_with_their_rank() -> None:

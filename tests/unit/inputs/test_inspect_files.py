@@ -109,6 +109,22 @@ def test_presets_are_recognised(tmp_path: Path, lines: list[Any], tables: list[s
     assert [one.table for one in draft_input(sample)] == tables
 
 
+def test_qrels_with_lines_for_several_subtopics_are_those_of_diversity(tmp_path: Path) -> None:
+    (tmp_path / "qrels").write_text("1 1 a 1\n1 2 a 0\n1 1 b 1\n", encoding="utf-8")
+    sample = sample_file(str(tmp_path / "qrels"))
+    assert sample.format == "trec_diversity_qrels"
+    assert [one.table for one in draft_input(sample)] == ["judgments"]
+    (tmp_path / "plain").write_text("1 0 a 1\n1 0 b 0\n2 0 a 1\n", encoding="utf-8")
+    assert sample_file(str(tmp_path / "plain")).format == "trec_qrels"
+
+
+def test_a_run_with_comments_and_fields_after_the_tag_is_a_run(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("# of bm25\n\t\t\n1 Q0 a 0 9.5 bm25 and more\n1 Q0 b 1 8 bm25\n", encoding="utf-8")
+    sample = sample_file(str(tmp_path / "run"))
+    assert (sample.format, sample.rows.num_rows) == ("trec_run", 2)
+    assert [one.table for one in draft_input(sample)] == ["rankings"]
+
+
 def test_what_is_missing_is_marked_in_the_draft(tmp_path: Path) -> None:
     sample = sample_file(write_lines(tmp_path / "i.csv", "serp_id,query_id,doc_id,ts", "s,q,d,2026-11-01"))
     text = write_draft([(sample, draft(sample.path))])

@@ -13,8 +13,8 @@ from schemas.registry import Registry
 
 def test_every_file_of_a_package_is_registered() -> None:
     assert list(FORMATS) == [
-        "beir", "csv", "ga4", "huggingface", "json", "msmarco", "parquet", "serp_arrays", "trec_qrels", "trec_run",
-        "ubi",
+        "beir", "csv", "ga4", "huggingface", "json", "msmarco", "parquet", "serp_arrays",
+        "trec_diversity_qrels", "trec_qrels", "trec_run", "ubi",
     ]  # fmt: skip
     assert set(CHECKS) == {path.stem for path in Path(str(checks.__file__)).parent.glob("[a-z]*.py")}
 

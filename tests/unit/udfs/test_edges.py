@@ -121,7 +121,9 @@ def test_rel_is_the_run_s_unless_the_metric_says_otherwise() -> None:
 
 
 def test_a_metric_of_documents_says_what_it_needs() -> None:
-    with pytest.raises(ConfigurationError, match=r"alpha_ndcg needs category.*documents"):
+    with pytest.raises(
+        ConfigurationError, match=r"alpha_ndcg needs subtopics.*documents with category, or judgments with subtopics"
+    ):
         value("alpha_ndcg@5", [1], [1])
     with pytest.raises(ConfigurationError, match="rbo is not a metric of one ranked list"):
         value("rbo", [1], [1])

@@ -38,8 +38,8 @@ def described(ranked: list[list[float | None]], labels: list[list[float]]) -> Bl
         plain.grade,
         plain.labelled,
         plain.labels,
-        {"category": rows % 3 - 1, "popularity": (rows % 5) / 100, "doc": rows},
-        {"category": tags % 3 - 1},
+        {"category": rows % 3 - 1, "subtopics": rows % 3 - 1, "popularity": (rows % 5) / 100, "doc": rows},
+        {"subtopics": tags % 3 - 1},
     )
 
 
@@ -57,10 +57,10 @@ def block_of_categories(ranked: list[list[float | None]], labels: list[list[floa
     """As `described`, with a labelled document's category the same on both sides."""
     block = described(ranked, labels)
     judged = np.flatnonzero(block.judged)
-    category = np.array(block.label_data["category"])
+    category = np.array(block.label_data["subtopics"])
     own = np.flatnonzero(block.labelled.place <= block.ranked.counts(block.judged)[block.labelled.owner])
     category[own] = block.row_data["category"][judged]
-    return Block(block.ranked, block.grade, block.labelled, block.labels, block.row_data, {"category": category})
+    return Block(block.ranked, block.grade, block.labelled, block.labels, block.row_data, {"subtopics": category})
 
 
 @given(st.lists(GRADES, min_size=1, max_size=25))
@@ -137,8 +137,8 @@ def rich(ranked: list[list[float | None]], labels: list[list[float]], part: slic
     """The lists of `part`, with categories and popularities that depend on the list alone."""
     block = block_of(ranked[part], labels[part])
     place, tag = block.ranked.place, block.labelled.place
-    row_data = {"category": place % 4 - 1, "popularity": 1.0 / (place + 1.5), "doc": place}
-    return Block(block.ranked, block.grade, block.labelled, block.labels, row_data, {"category": tag % 4 - 1})
+    row_data = {"category": place % 4 - 1, "subtopics": place % 4 - 1, "popularity": 1.0 / (place + 1.5), "doc": place}
+    return Block(block.ranked, block.grade, block.labelled, block.labels, row_data, {"subtopics": tag % 4 - 1})
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0, 1, 5]), st.booleans())

@@ -36,8 +36,10 @@ def listed(rankings: list[str], grades: dict[str, float], category: dict[str, in
         np.array([grades.get(letter, np.nan) for letter in letters], dtype=np.float64),
         Ragged.of_lengths([len(grades)] * len(rankings)),
         np.array(list(grades.values()) * len(rankings), dtype=np.float64),
-        row_data={"category": np.array([kinds.get(letter, -1) for letter in letters], dtype=np.int64)},
-        label_data={"category": np.array([kinds.get(d, -1) for d in grades] * len(rankings), dtype=np.int64)},
+        row_data=dict.fromkeys(
+            ("category", "subtopics"), np.array([kinds.get(letter, -1) for letter in letters], dtype=np.int64)
+        ),
+        label_data={"subtopics": np.array([kinds.get(d, -1) for d in grades] * len(rankings), dtype=np.int64)},
     )
     return block
 
