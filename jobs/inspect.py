@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ from jobs.support.options import debug_option, output_option
 if TYPE_CHECKING:
     from pipelines.inputs.guess import Draft
     from pipelines.inputs.sample import ColumnProfile, FileSample
+
+LONGEST = 1_000  # characters of a value in JSON
 
 
 @click.command("inspect")
@@ -40,10 +43,10 @@ def command(files: tuple[str, ...], draft_file: str | None, output: str) -> None
         _write_new(draft_file, text)
     if output == "json":
         described = [
-            {"path": sample.path, "format": sample.format, "columns": [asdict(profile) for profile in columns]}
+            {"path": sample.path, "format": sample.format, "columns": list(map(_describe, columns))}
             for sample, columns in zip(samples, profiles, strict=True)
         ]
-        click.echo(json.dumps({"files": described, "draft": text}, default=str))
+        click.echo(json.dumps({"files": described, "draft": text}, default=str, allow_nan=False))
         return
     for sample, columns in zip(samples, profiles, strict=True):
         _show_file(sample, columns, [draft for of, draft in drafts if of is sample])
@@ -67,6 +70,15 @@ def _show_file(sample: FileSample, profiles: list[ColumnProfile], drafts: list[D
     for draft in drafts:
         lacks = f", without {', '.join(column.name for column in draft.missing)}" if draft.missing else ""
         print_line(console, f"It looks like {draft.table}{lacks}.")
+
+
+def _describe(profile: ColumnProfile) -> dict[str, object]:
+    """A profile for JSON, which has no infinite numbers; long values are cut."""
+    ends = {"smallest": profile.smallest, "largest": profile.largest}
+    for name, value in ends.items():
+        if isinstance(value, str | bytes) or (isinstance(value, float) and not math.isfinite(value)):
+            ends[name] = _cut(str(value), LONGEST)
+    return asdict(profile) | ends | {"values": [_cut(value, LONGEST) for value in profile.values]}
 
 
 def _cut(text: str, length: int = 40) -> str:

@@ -6,6 +6,7 @@ import gzip
 import itertools
 import json
 import os
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
@@ -18,6 +19,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from schemas.errors import InputError
+from schemas.redact import HIDDEN, is_secret_name
 
 MAX_ROWS = 10_000
 MAX_BYTES = 16 << 20  # of text
@@ -59,19 +61,23 @@ def sample_file(path: str) -> FileSample:
     """Read the first rows of a file or a folder."""
     file = _find_first_file(Path(path))
     try:
-        if file.suffix in (".parquet", ".pq") or _read_start(file)[:4] == b"PAR1":
-            batches = itertools.islice(pa.parquet.ParquetFile(file).iter_batches(MAX_ROWS), 1)
-            return FileSample(path, "parquet", pa.Table.from_batches(list(batches)))
-        return _sample_text(path, file)
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        content = _read_start(file)
+        if file.suffix in (".parquet", ".pq") or content[:4] == b"PAR1":
+            source = pa.parquet.ParquetFile(file)
+            batches = itertools.islice(source.iter_batches(MAX_ROWS), 1)
+            return FileSample(path, "parquet", pa.Table.from_batches(list(batches), source.schema_arrow))
+        return _sample_text(path, file, content)
+    except (OSError, EOFError, zlib.error, ValueError, RecursionError, pa.ArrowException) as error:
+        problem = "its values are nested too deeply" if isinstance(error, RecursionError) else error
         raise InputError(
-            f"cannot read the file: {error}", where=str(file), hint="is it Parquet, CSV or JSON?"
+            f"cannot read the file: {problem}", where=str(file), hint="is it Parquet, CSV or JSON?"
         ) from None
 
 
 def profile_columns(table: pa.Table) -> list[ColumnProfile]:
     """Describe every column, with the fields of structs and the elements of arrays."""
-    return [profile for name in table.column_names for profile in _profile(name, table[name].combine_chunks())]
+    columns = zip(table.column_names, table.columns, strict=True)  # by place: names may be there twice
+    return [profile for name, values in columns for profile in _profile(name, values.combine_chunks())]
 
 
 def _find_first_file(path: Path) -> Path:
@@ -94,11 +100,13 @@ def _read_start(file: Path) -> bytes:
         return stream.read(MAX_BYTES)
 
 
-def _sample_text(path: str, file: Path) -> FileSample:
-    content = _read_start(file)
+def _sample_text(path: str, file: Path, content: bytes) -> FileSample:
     if len(content) == MAX_BYTES:  # the last line may be cut
         content = content[: content.rfind(b"\n") + 1]
-    lines = [line for line in content.decode("utf-8").splitlines()[: MAX_ROWS * 2] if line.strip()]
+        if not content:
+            raise InputError(f"its first line has more than {MAX_BYTES >> 20} MB", where=str(file))
+    text = content.decode("utf-8-sig")  # without a mark of the byte order
+    lines = [line for line in text.splitlines()[: MAX_ROWS * 2] if line.strip()]
     if not lines:
         raise InputError("the file is empty", where=str(file), hint="check the path")
     documents = list(_parse_documents(lines, content))
@@ -160,10 +168,16 @@ def _build_table(documents: list[dict[str, Any]]) -> pa.Table:
     for name in names:
         values = [document.get(name) for document in documents]
         try:
-            columns[name] = pa.array(values)
-        except pa.ArrowException:
-            columns[name] = pa.array([None if value is None else str(value) for value in values])
+            column = pa.array(values)
+        except (pa.ArrowException, OverflowError, UnicodeEncodeError):  # also numbers beyond 64 bits, half characters
+            column = pa.array([None if value is None else _encode(str(value)) for value in values])
+        columns[_encode(name)] = column
     return pa.table(columns)
+
+
+def _encode(text: str) -> str:
+    r"""The text with halves of surrogate pairs, which no encoding has, as `\ud800`."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _guess_json_format(line: str, rows: pa.Table) -> str:
@@ -178,8 +192,8 @@ def _profile(path: str, values: pa.Array) -> Iterator[ColumnProfile]:
         values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
     kind = values.type
     if pa.types.is_struct(kind):
-        for field in kind:
-            yield from _profile(f"{path}.{field.name}", pc.struct_field(values, field.name))
+        for place, field in enumerate(kind):
+            yield from _profile(f"{path}.{field.name}", pc.struct_field(values, place))
         return
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         yield from _profile(f"{path}[]", values.flatten())
@@ -187,16 +201,45 @@ def _profile(path: str, values: pa.Array) -> Iterator[ColumnProfile]:
     if pa.types.is_dictionary(kind):
         values = values.dictionary_decode()
     present = values.drop_null()
-    ordered = not (pa.types.is_null(kind) or pa.types.is_nested(kind) or pa.types.is_boolean(kind)) and len(present)
-    ends = pc.min_max(present).as_py() if ordered else {"min": None, "max": None}
-    distinct = present.unique() if not pa.types.is_nested(kind) else present[:0]
+    smallest, largest = _find_ends(present)
+    distinct = _list_distinct(present)
+    shown = tuple(str(_read_scalar(value)) for value in distinct[:_SHOWN])
+    if is_secret_name(path):
+        smallest, largest, shown = None, None, (HIDDEN,) if shown else ()
     yield ColumnProfile(
         path=path,
         type=str(kind),
         rows=len(values),
         empty=values.null_count,
         distinct=len(distinct),
-        smallest=ends["min"],
-        largest=ends["max"],
-        values=tuple(str(value.as_py()) for value in distinct[:_SHOWN]),
+        smallest=smallest,
+        largest=largest,
+        values=shown,
     )
+
+
+def _find_ends(values: pa.Array) -> tuple[Any, Any]:
+    """The smallest and the largest value, where the values have an order."""
+    if not len(values) or pa.types.is_boolean(values.type):
+        return None, None
+    try:
+        ends = pc.min_max(values)
+    except pa.ArrowNotImplementedError:
+        return None, None
+    return _read_scalar(ends["min"]), _read_scalar(ends["max"])
+
+
+def _list_distinct(values: pa.Array) -> pa.Array:
+    """The distinct values, where Arrow can compare the values."""
+    try:
+        return values.unique()
+    except pa.ArrowNotImplementedError:
+        return values[:0]
+
+
+def _read_scalar(scalar: pa.Scalar) -> Any:
+    """The value in Python; a time that Python cannot have as the number that is stored."""
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError, LookupError):  # the last by an unknown time zone
+        return getattr(scalar, "value", None)
