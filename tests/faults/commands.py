@@ -66,7 +66,9 @@ class Place:
     def build_environment(self) -> Mapping[str, str]:
         for folder in (self.folder / "tmp", self.folder / "local"):
             folder.mkdir(parents=True, exist_ok=True)
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
+        # With bytecode: a command starts three processes of Python, and each would compile our modules again.
+        dropped = ("SPARK_", "PYSPARK_", "PYTHONDONTWRITEBYTECODE")
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
         places = {"TMPDIR": str(self.folder / "tmp"), "SPARK_LOCAL_DIRS": str(self.folder / "local")}
         preload = {} if self.shim is None else {"LD_PRELOAD": str(self.shim), "FAULT_PLAN": str(self.page)}
         return kept | places | preload | {"PYTHONPATH": str(ROOT)}

@@ -26,7 +26,8 @@ struct plan {
 };
 static struct plan *plan;
 
-#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+// Looked up once: Java asks for the time again and again.
+#define NEXT(name) ({ static __typeof__(&name) next; if (!next) next = (__typeof__(&name))dlsym(RTLD_NEXT, #name); next; })
 
 __attribute__((constructor)) static void map_plan(void) {
     const char *path = getenv("FAULT_PLAN");
