@@ -33,6 +33,7 @@ COMMANDS = {
     "metrics": ("jobs.metrics", "List the metrics, or explain one."),
     "doctor": ("jobs.doctor", "Check that this machine has what Assay needs."),
 }
+MAX_MESSAGE = 2_000  # characters of an error that is not ours
 
 
 class LazyGroup(click.Group):
@@ -127,8 +128,10 @@ def _report(error: BaseException, *, debug: bool) -> int:
 
 def _describe_unexpected(error: BaseException) -> str:
     """The text of an error; one of Java has its stack trace in it, which is left out."""
+    from schemas.redact import cut_text
+
     if not isinstance(error, Exception) or "\n\tat " not in str(error):
-        return str(error)[:2000]
+        return cut_text(str(error), MAX_MESSAGE)
     from schemas.spark_errors import describe_spark_error
 
     return describe_spark_error(error)[1]

@@ -30,6 +30,7 @@ PACKAGES = {
     "pydantic": ("2.10", None),
 }
 JAVA = 17
+MAX_DETAIL = 300  # characters of an error
 
 
 @dataclass(frozen=True)
@@ -156,11 +157,14 @@ def _check_configuration(path: str) -> tuple[Config | None, Diagnosis]:
 def _diagnose(name: str, check: Callable[[], str], fix: str) -> Diagnosis:
     import logging
 
+    from schemas.redact import cut_text
+
     try:
         return Diagnosis(name, True, check())
     except Exception as error:
         logging.getLogger(__name__).debug("the cause", exc_info=True)
-        return Diagnosis(name, False, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}", fix)
+        detail = cut_text(" ".join(str(error).split()), MAX_DETAIL)
+        return Diagnosis(name, False, f"{type(error).__name__}: {detail}", fix)
 
 
 def _check_warehouse(place: str) -> str:

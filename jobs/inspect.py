@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from jobs.support.options import debug_option, output_option
+from schemas.redact import cut_text
 
 if TYPE_CHECKING:
     from pipelines.inputs.guess import Draft
     from pipelines.inputs.sample import ColumnProfile, FileSample
 
-LONGEST = 1_000  # characters of a value in JSON
+WIDEST, LONGEST = 40, 1_000  # characters of a value in the table and in JSON
 
 
 @click.command("inspect")
@@ -65,7 +66,8 @@ def _show_file(sample: FileSample, profiles: list[ColumnProfile], drafts: list[D
     for profile in profiles:
         ends = ["" if end is None else str(end) for end in (profile.smallest, profile.largest)]
         cells = [profile.path, profile.type, f"{profile.empty:,}", f"{profile.distinct:,}", *ends]
-        grid.add_row(*[_cut(escape_line(cell)) for cell in [*cells, ", ".join(map(_cut, profile.values[:3]))]])
+        cells.append(", ".join(cut_text(value, WIDEST) for value in profile.values[:3]))
+        grid.add_row(*[cut_text(escape_line(cell), WIDEST) for cell in cells])
     console.print(grid, markup=False)
     for draft in drafts:
         lacks = f", without {', '.join(column.name for column in draft.missing)}" if draft.missing else ""
@@ -77,12 +79,8 @@ def _describe(profile: ColumnProfile) -> dict[str, object]:
     ends = {"smallest": profile.smallest, "largest": profile.largest}
     for name, value in ends.items():
         if isinstance(value, str | bytes) or (isinstance(value, float) and not math.isfinite(value)):
-            ends[name] = _cut(str(value), LONGEST)
-    return asdict(profile) | ends | {"values": [_cut(value, LONGEST) for value in profile.values]}
-
-
-def _cut(text: str, length: int = 40) -> str:
-    return text if len(text) <= length else f"{text[: length - 1]}…"
+            ends[name] = cut_text(str(value), LONGEST)
+    return asdict(profile) | ends | {"values": [cut_text(value, LONGEST) for value in profile.values]}
 
 
 def _write_new(path: str, text: str) -> None:

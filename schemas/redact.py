@@ -53,6 +53,7 @@ _FORMS = re.compile(
     re.DOTALL,
 )
 
+_MARGIN = 10_000  # characters
 _known: set[str] = set()  # values that a configuration assigned to secret names
 
 
@@ -117,6 +118,16 @@ def redact_text(text: str) -> str:
     text = _HEADER.sub(rf"\1 {HIDDEN}", text)
     text = _hide_values(text, _find_values(text, _EQUALS, _ASSIGNED))
     return _hide_values(text, _find_values(text, _COLON, _MAPPED))
+
+
+def cut_text(text: str, length: int) -> str:
+    """Hide the secrets in a text, then cut it: half a secret is not recognised, and is still a secret.
+
+    Of a very long text, only what can be shown is searched, with a margin longer than any secret that has a form.
+    """
+    safe = redact_text(text[: length + _MARGIN])
+    end = length if len(text) <= length + _MARGIN else min(length, max(0, len(safe) - _MARGIN // 2))
+    return safe if len(safe) <= end else f"{safe[: max(0, end - 1)]}…"
 
 
 def _hide(value: Any) -> Any:

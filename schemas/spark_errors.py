@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 
 from schemas import errors
 from schemas.errors import AssayError, InputError, PublishError
+from schemas.redact import cut_text
 
 # Error conditions of Spark for data that cannot be read or does not exist.
 UNREADABLE = (
@@ -67,7 +68,7 @@ def describe_spark_error(error: Exception) -> tuple[str, str]:
     message = _describe_difference(text) or message
     causes = _CAUSE.findall(text)
     message = "" if causes and message.startswith(_CALL_FAILED) else message
-    return condition, " ".join(f"{message} {causes[-1] if causes else ''}".split())[:MAX_MESSAGE]
+    return condition, cut_text(" ".join(f"{message} {causes[-1] if causes else ''}".split()), MAX_MESSAGE)
 
 
 def _describe_difference(text: str) -> str:
@@ -136,7 +137,7 @@ def _describe_worker_error(text: str) -> AssayError:
         path, line, function = frames[-1].groups()
         place = f"{'/'.join(path.split('/')[-3:])}, line {line}, in {function}"
     hint = "this is a bug in Assay, not a problem with the data or the warehouse; --debug shows the stack trace"
-    return AssayError(f"{name}: {message}"[:MAX_MESSAGE], where=place, hint=hint)
+    return AssayError(cut_text(f"{name}: {message}", MAX_MESSAGE), where=place, hint=hint)
 
 
 def _list_local_folders() -> list[str]:

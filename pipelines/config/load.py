@@ -19,7 +19,7 @@ from pipelines.config.paths import OPTION, resolve_paths
 from pipelines.warehouse.runs import Manifest
 from schemas.errors import AssayError, ConfigurationError, InputError, did_you_mean
 from schemas.problems import describe_problem
-from schemas.redact import is_secret_name, redact, remember_secret, remember_secrets
+from schemas.redact import cut_text, is_secret_name, redact, remember_secret, remember_secrets
 
 EXTENDS = "extends"
 MAX_FILES = 100  # of one configuration; a file that is extended twice counts twice
@@ -240,8 +240,7 @@ def _is_path(text: str) -> bool:
 
 
 def _shorten(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
+    return cut_text(repr(value), MAX_SHOWN)
 
 
 def _list_keys(loc: Sequence[int | str]) -> list[str]:

@@ -12,6 +12,7 @@ from pipelines.warehouse.runs import Manifest, TableRecord, manifest_path, read_
 from pipelines.warehouse.storage import Storage
 from pipelines.warehouse.vacuum import find_removable
 from schemas.outputs import OUTPUTS
+from schemas.redact import cut_text
 
 RESTORE = "restore it from a backup, or remove the run's manifest {manifest} and evaluate its date again"
 READABLE = "let the user that runs this command read it"
@@ -78,7 +79,7 @@ def _check_table(storage: Storage, manifest: Manifest, name: str, record: TableR
             footer = storage.read_footer(file)
         except (OSError, pa.ArrowInvalid) as error:
             todo = READABLE if isinstance(error, PermissionError) else advice
-            yield Problem(file, f"cannot be read: {' '.join(str(error).split())[:200]}", todo)
+            yield Problem(file, f"cannot be read: {cut_text(' '.join(str(error).split()), 200)}", todo)
             continue
         rows += footer.num_rows
         schema = footer.schema.to_arrow_schema().remove_metadata()

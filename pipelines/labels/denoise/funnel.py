@@ -8,6 +8,7 @@ from pipelines.labels.denoise.registry import ORDER, name_first_rule, rule_bit
 from pipelines.labels.denoise.settings import DenoiseSettings
 from schemas.errors import DataQualityError
 from schemas.outputs import DENOISE_FUNNEL, QUARANTINE
+from schemas.redact import cut_text
 
 
 def count_funnel(tallied: DataFrame) -> DataFrame:
@@ -58,7 +59,7 @@ def require_kept_rows(tallied: DataFrame, settings: DenoiseSettings) -> None:
 def build_empty_log_error(rule: str, dropped: int, read: int, settings: DenoiseSettings) -> DataQualityError:
     """The error of a log of which the rules leave no impression."""
     values = getattr(settings, rule).model_dump(exclude={"enabled"})
-    current = ", ".join(f"{name} = {str(value)[:80]}" for name, value in values.items())
+    current = ", ".join(f"{name} = {cut_text(str(value), 80)}" for name, value in values.items())
     return DataQualityError(
         f"the rules leave no impression to build labels from: {rule} dropped {dropped:,} of {read:,}",
         where=f"labels.denoise.{rule}",

@@ -15,6 +15,7 @@ from pipelines.inputs.count import RowAggregate, RowCount
 from pipelines.quality.expectations.count_sheet import CountSheet, MetricKey
 from pipelines.quality.expectations.rules import RULES, USABLE
 from pipelines.quality.results import Result, format_samples
+from schemas.redact import cut_text
 from schemas.table import Table
 
 if TYPE_CHECKING:
@@ -171,4 +172,4 @@ def _describe_failure(details: Mapping[str, Any], expected: ExpectationValidatio
     if details.get("observed_value") is not None:
         return f"{details['observed_value']}"
     exception = str(expected.exception_info or "").strip()
-    return f"could not be checked: {exception[:300]}" if "raised_exception': True" in exception else "absent"
+    return f"could not be checked: {cut_text(exception, 300)}" if "raised_exception': True" in exception else "absent"

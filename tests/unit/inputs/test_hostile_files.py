@@ -121,7 +121,7 @@ def test_a_value_of_a_megabyte_is_cut_in_json(inspect: Inspect) -> None:
 
 @pytest.mark.parametrize("options", [(), ("--output", "json")])
 def test_columns_with_secret_names_show_no_values(options: tuple[str, ...], inspect: Inspect) -> None:
-    row = {"password": SECRET, "user": {"apiKey": SECRET}, "uri": f"https://me:{SECRET}@host.example/", "query_id": "q"}
+    row = {"password": SECRET, "user": {"apiKey": SECRET}, "uri": f"https://me:{SECRET * 10}@host.example/"}
     code, out, err = inspect("secrets.json", json.dumps(row).encode(), *options)
     assert (code, SECRET in out + err) == (0, False)
     assert "password" in out

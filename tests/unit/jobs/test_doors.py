@@ -137,3 +137,19 @@ def test_hostile_systems_and_damaged_manifests_are_listed_safely(
         assert "\\u001b" in out + err
         if "json" in words:
             json.loads(out)
+
+
+def test_a_secret_that_is_cut_is_hidden_too(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    long = f"{SECRET}-" * 60
+    config = tmp_path / "c.yaml"
+    config.write_text(f"inputs: [{{path: 'https://me:{long}@host.example/'}}]")
+
+    @click.command("fail")
+    def command() -> None:
+        raise RuntimeError(f"{'x' * 1_900} https://me:{long}@host.example/")
+
+    assert invoke(command, []) == 1
+    assert invoke(assay, ["config", "--config", str(config)]) == 2
+    assert invoke(assay, ["config", "--config", str(config), "--set", f"https://me:{long}@host.example/"]) == 2
+    out, err = capfd.readouterr()
+    assert SECRET not in out + err

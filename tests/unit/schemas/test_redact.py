@@ -1,11 +1,12 @@
 """Every shape of secret is hidden, and what is none stays readable."""
 
 import json
+import time
 
 import pytest
 
 import schemas.redact
-from schemas.redact import HIDDEN, is_secret_name, redact, redact_text, remember_secrets
+from schemas.redact import HIDDEN, cut_text, is_secret_name, redact, redact_text, remember_secrets
 
 SECRET = "hunter2-Xyz"
 # Thirty shapes and more, as they occur in URIs, options, headers, logs and error messages.
@@ -131,3 +132,18 @@ def test_a_secret_of_the_configuration_is_hidden_wherever_it_occurs(monkeypatch:
     )
     assert redact_text("login with 'se/cret one' failed") == f"login with '{HIDDEN}' failed"
     assert redact_text("se/cret%20one; word two; abc") == f"{HIDDEN}; {HIDDEN}; abc"
+
+
+@pytest.mark.parametrize("length", range(10, 120, 7))
+def test_a_secret_is_hidden_before_a_text_is_cut(length: int) -> None:
+    text = f"cannot reach https://me:{'hunter2-' * 20}@host.example/x: password={'hunter2-' * 20}, try again"
+    assert "hunter" not in cut_text(text, length)
+    assert len(cut_text(text, length)) <= length
+
+
+def test_a_text_of_megabytes_is_cut_without_reading_it_all() -> None:
+    secrets = "password=hunter2-Xyz, " * 50_000
+    start = time.process_time()
+    assert "hunter" not in cut_text("x" * 5_000_000, 40) + cut_text(secrets, 5_000)
+    assert time.process_time() - start < 1
+    assert cut_text("short", 40) == "short"
