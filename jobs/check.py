@@ -14,6 +14,7 @@ import json
 import click
 
 from jobs.support.options import Date, config_options, debug_option
+from jobs.support.terminal import echo_line
 
 
 @click.command("check")
@@ -48,7 +49,8 @@ def command(config: str, overrides: tuple[str, ...], date: dt.date, docs: str | 
     if output == "json":
         click.echo(json.dumps(summary, default=str))
     elif error is None:
-        click.echo("\n".join(format_results(summary)))
+        for line in format_results(summary):
+            echo_line(line)
     if error is not None:
         raise error  # its details are the same lines
 

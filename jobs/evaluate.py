@@ -169,7 +169,7 @@ def show_run(
 ) -> None:
     """Print a run: the verdicts, the tables behind them, and what was read, checked and written."""
     from jobs.support.conclusions import show_answers, show_conclusions, show_means
-    from jobs.support.terminal import open_console, print_line
+    from jobs.support.terminal import echo_line, open_console, print_line
     from pipelines.comparison.answers import answer_comparisons
     from pipelines.comparison.headline import read_shown_metrics
     from pipelines.quality.results import format_results
@@ -184,7 +184,7 @@ def show_run(
     for line in _notes(manifest, warehouse, reused=outcome.reused):
         print_line(console, line)
     for line in format_results(manifest.checks):
-        click.echo(line)
+        echo_line(line)
     if "docs" in manifest.checks:
         click.echo(f"Data Docs: {Storage(warehouse).path(manifest.checks['docs'])}/index.html")
 

@@ -9,6 +9,7 @@ import click
 
 from jobs.support.completion import METRIC, RUN, SYSTEM
 from jobs.support.options import Date, debug_option, output_option, warehouse_option
+from jobs.support.terminal import echo_line
 
 
 @click.command("explain")
@@ -60,7 +61,8 @@ def command(
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
     for row in rows:
-        click.echo("\n".join(explain_label(row)) + "\n")
+        for line in [*explain_label(row), ""]:
+            echo_line(line)
 
 
 def _read_labels(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jobs.support.options import config_options, date_options, debug_option, log_option, output_option
+from jobs.support.terminal import echo_line
 
 if TYPE_CHECKING:
     from pipelines.plan import Outcome
@@ -66,7 +67,7 @@ def _show(outcome: Outcome, warehouse: str, output: str) -> None:
         click.echo(json.dumps(summary | {"facts": manifest.labels}, default=str))
         return
     for line in [*describe_labelling(manifest.labels), *format_results(manifest.checks)]:
-        click.echo(line)
+        echo_line(line)
     note = " was already published; --force runs again" if outcome.reused else ""
     click.echo(f"Run {manifest.run}{note}: {manifest.tables['labels'].rows:,} labels in {warehouse}")
 

@@ -8,6 +8,7 @@ import click
 
 from jobs.support.completion import METRIC, RUN, SYSTEM
 from jobs.support.options import debug_option, find_warehouse, output_option
+from jobs.support.terminal import echo_line
 
 
 @click.command("power")
@@ -64,7 +65,7 @@ def command(
         click.echo(json.dumps(result))
         return
     if source:
-        click.echo(source)
+        echo_line(source)
     click.echo(
         f"{needed:,} queries detect a true difference of {delta:g} in {power:.0%} of cases "
         f"(standard deviation {stddev:.4f})."
@@ -80,6 +81,7 @@ def read_spread(warehouse: str, run: str | None, metric: str, candidate: str | N
     import math
 
     from pipelines.comparison.headline import read_shown_metrics
+    from pipelines.warehouse.damage import name_damage
     from pipelines.warehouse.runs import find_run, list_committed
     from pipelines.warehouse.storage import Storage
     from schemas.errors import InputError, did_you_mean
@@ -92,8 +94,9 @@ def read_spread(warehouse: str, run: str | None, metric: str, candidate: str | N
     manifest = find_run(storage, run) if run else newest[0]
     if "comparisons" not in manifest.tables:
         raise InputError(f"run {manifest.run} has no comparisons", where=warehouse, hint="set compare.baseline")
-    rows = storage.dataset(manifest.tables["comparisons"].path).to_table().to_pylist()
-    overall = [r for r in rows if r["segment"] == "all"]
+    with name_damage(f"run {manifest.run}", storage.path(manifest.tables["comparisons"].path)):
+        rows = storage.dataset(manifest.tables["comparisons"].path).to_table().to_pylist()
+        overall = [r for r in rows if r["segment"] == "all"]
     matches = [r for r in overall if r["metric"] == key and candidate in (None, r["candidate"])]
     if not matches:
         compared = any(r["metric"] == key for r in overall)

@@ -8,6 +8,7 @@ import click
 
 from jobs.support.completion import RUN
 from jobs.support.options import Date, debug_option, output_option, warehouse_option
+from jobs.support.terminal import echo_line
 
 WIDTH = 50
 
@@ -27,7 +28,11 @@ def command(warehouse: str, date: object, run: str | None, output: str) -> None:
     from jobs.support.published import read_newest_rows
 
     rows = read_newest_rows(warehouse, "propensities", date=None if date is None else str(date), run=run)
-    click.echo(json.dumps(rows) if output == "json" else "\n".join(plot_curve(rows)))
+    if output == "json":
+        click.echo(json.dumps(rows))
+        return
+    for line in plot_curve(rows):
+        echo_line(line)
 
 
 def plot_curve(rows: list[dict[str, object]]) -> list[str]:

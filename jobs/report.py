@@ -51,13 +51,15 @@ def command(
     import json
 
     from pipelines.report.render import render_report
-    from pipelines.warehouse.runs import find_run, report_path
+    from pipelines.warehouse.damage import name_damage
+    from pipelines.warehouse.runs import find_run, manifest_path, report_path
     from pipelines.warehouse.storage import Storage
 
     storage = Storage(warehouse)
     if compare is None:
         manifest = find_run(storage, run)
-        name, page = report_path(manifest.dt, manifest.run), render_report(storage, manifest)
+        with name_damage(f"run {manifest.run}", storage.path(manifest_path(manifest.dt, manifest.run))):
+            name, page = report_path(manifest.dt, manifest.run), render_report(storage, manifest)
     else:
         before, after = (find_run(storage, name, having="query_metrics") for name in compare)
         name = report_path(after.dt, f"{after.run}-against-{before.run}")

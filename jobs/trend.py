@@ -51,7 +51,9 @@ def command(
     import json
 
     from jobs.report import write_page
+    from jobs.support.terminal import echo_line, open_console
     from pipelines.report.trend import read_trend, render_trend
+    from pipelines.warehouse.damage import name_damage
     from pipelines.warehouse.storage import Storage
     from schemas.errors import ConfigurationError
     from udfs.registry import parse_metric
@@ -59,17 +61,18 @@ def command(
     if show and target is None:
         raise ConfigurationError("there is no page to open", where="--open", hint="name a file with --to")
     column, value = segment or ("all", "all")
-    trend = read_trend(
-        Storage(warehouse), parse_metric(metric), systems=systems, since=since, segment=column, value=value
-    )
+    spec = parse_metric(metric)
+    with name_damage("the runs", warehouse):
+        trend = read_trend(Storage(warehouse), spec, systems=systems, since=since, segment=column, value=value)
+        lines = draw_trend(trend, width=min(WIDTH, max(10, open_console(wide=True).width - BESIDE)))
+        page = "" if target is None else render_trend(trend)
     if target is not None:
-        write_page(render_trend(trend), target)
+        write_page(page, target)
     if output == "json":
         click.echo(json.dumps(trend.to_dict(), ensure_ascii=False))
     else:
-        from jobs.support.terminal import open_console
-
-        click.echo("\n".join(draw_trend(trend, width=min(WIDTH, max(10, open_console(wide=True).width - BESIDE)))))
+        for line in lines:
+            echo_line(line)
     if show and target is not None:
         click.launch(target)
 

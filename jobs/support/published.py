@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipelines.warehouse.damage import name_damage
 from pipelines.warehouse.runs import Manifest, list_committed
 from pipelines.warehouse.storage import Storage
 from schemas.errors import InputError
@@ -41,7 +42,8 @@ def read_rows(warehouse: str, manifest: Manifest, name: str, *, query: str | Non
 
     if name not in manifest.tables:
         return []
-    data = Storage(warehouse).dataset(manifest.tables[name].path)
+    storage, place = Storage(warehouse), manifest.tables[name].path
     where = None if query is None else pc.field("query_id") == query
-    rows: list[dict[str, Any]] = data.to_table(filter=where).to_pylist()
+    with name_damage(f"run {manifest.run}", storage.path(place)):
+        rows: list[dict[str, Any]] = storage.dataset(place).to_table(filter=where).to_pylist()
     return rows

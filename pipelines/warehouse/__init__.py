@@ -9,6 +9,7 @@ Entry: `Attempt` to publish a run, `read_table` to read one.
 Read in this order: `storage` (files on a disk or an object store), `conditional_put` (commit on S3),
 `literal_paths` (paths for Spark), `owner` (which process owns a file), `runs` (manifests), `run_key` and `code_version`
 (when two runs are the same work), `leftovers` (what killed attempts leave), `attempt` (write and commit), `checkpoint`
-(intermediate tables), `tables` (read), `views` (SQL for other readers), `vacuum` (remove what is no longer needed),
-`fsck` (check manifests against files), `catalog/` (copies of runs in Delta or Iceberg tables).
+(intermediate tables), `tables` (read), `damage` (errors while reading), `views` (SQL for other readers), `vacuum`
+(remove what is no longer needed), `fsck` (check manifests against files), `catalog/` (copies of runs in Delta or
+Iceberg tables).
 """

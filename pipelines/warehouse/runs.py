@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipelines.warehouse.storage import Storage
 from schemas.errors import InputError, did_you_mean
@@ -21,6 +22,9 @@ RUNS = "runs"
 REPORTS = "reports"
 COMMITTED, REFUSED = "committed", "refused"  # the status of a run
 
+_TABLE_NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+
 
 class TableRecord(BaseModel):
     """The path and the size of a run's part of a table."""
@@ -28,9 +32,9 @@ class TableRecord(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     path: str  # relative to the warehouse, so that a warehouse can be moved
-    rows: int
-    files: int | None = None  # None in runs of earlier versions
-    bytes: int | None = None
+    rows: Count
+    files: Count | None = None  # None in runs of earlier versions
+    bytes: Count | None = None
 
 
 class Manifest(BaseModel):
@@ -122,7 +126,14 @@ def _find_foreign_name(name: str, manifest: Manifest) -> str:
     """Describe how a manifest differs from its place; empty if it does not."""
     if name != manifest_path(manifest.dt, manifest.run):
         return f"it is the manifest of run {manifest.run!r} of {manifest.dt!r}"
+    for field, parse in (("dt", dt.date.fromisoformat), ("committed_at", dt.datetime.fromisoformat)):
+        try:
+            parse(getattr(manifest, field))
+        except ValueError:
+            return f"its {field} is {getattr(manifest, field)!r}"
     for table, record in manifest.tables.items():
+        if not _TABLE_NAME.fullmatch(table):  # which is part of paths and of SQL
+            return f"its table {table!r} is not a name of lower case letters, digits and _"
         if record.path != table_path(table, manifest.dt, manifest.run):
             return f"its table {table!r} is at {record.path!r}, outside the folders of the run"
     return ""
@@ -137,7 +148,7 @@ def stamp_commit(storage: Storage, date: str) -> str:
     """Return the time of a commit: now, or just after the newest run of the date where the clock was set back."""
     now = dt.datetime.now(dt.UTC)
     for manifest in read_manifests(storage, date=date)[0]:
-        with suppress(ValueError, TypeError):  # a time of another form, or without a zone
+        with suppress(TypeError, OverflowError):  # a time without a zone, or at the end of all times
             now = max(now, dt.datetime.fromisoformat(manifest.committed_at) + dt.timedelta(microseconds=1))
     return now.isoformat(timespec="microseconds")
 

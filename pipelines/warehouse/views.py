@@ -15,6 +15,9 @@ from pipelines.warehouse.runs import COMMITTED, RUNS, list_recorded
 from pipelines.warehouse.storage import Storage
 from schemas.errors import InputError
 
+# A manifest whose date or time is none is foreign; it must not be the newest one, nor fail the views.
+_HAS_TIMES = "try_cast({of}dt AS DATE) IS NOT NULL AND try_cast({of}committed_at AS TIMESTAMP) IS NOT NULL"
+
 
 def render_spark_views(storage: Storage) -> str:
     """Render temporary views for a Spark SQL session."""
@@ -34,7 +37,7 @@ def render_spark_views(storage: Storage) -> str:
         # What is truncated or no manifest gives nulls; a manifest under another name is not one.
         "CREATE OR REPLACE TEMPORARY VIEW assay_manifests AS SELECT m.* FROM (SELECT input_file_name() AS file, "
         f"from_json(value, '{columns}') AS m FROM assay_manifest_files) "
-        "WHERE endswith(file, concat('/', m.dt, '/', m.run, '.json'));",
+        f"WHERE endswith(file, concat('/', m.dt, '/', m.run, '.json')) AND {_HAS_TIMES.format(of='m.')};",
         f"CREATE OR REPLACE TEMPORARY VIEW {RUNS} AS "
         + _select_runs("assay_manifests", "transform(gate, condition -> condition.verdict)", "array_contains"),
     ]
@@ -76,7 +79,8 @@ def render_duckdb_views(storage: Storage) -> str:
     # What is truncated or no manifest gives nulls; a manifest under another name is not one.
     manifests = (
         f"read_json({_quote(f'{folder}/{RUNS}/*/*.json')}, columns = {columns}, format = 'newline_delimited', "
-        "ignore_errors = true, filename = true) WHERE ends_with(filename, concat('/', dt, '/', run, '.json'))"
+        "ignore_errors = true, filename = true) WHERE ends_with(filename, concat('/', dt, '/', run, '.json')) "
+        f"AND {_HAS_TIMES.format(of='')}"
     )
     live = f"SELECT dt, arg_max(run, committed_at || run) AS run FROM {manifests}"
     verdicts = "json_extract_string(gate, '$[*].verdict')"
@@ -95,7 +99,7 @@ def render_duckdb_views(storage: Storage) -> str:
 def _select_runs(manifests: str, verdicts: str, contains: str) -> str:
     """Select the runs, with the worst verdict of the gate; `contains` is the function that looks one up in them."""
     return (
-        "SELECT CAST(dt AS DATE) AS dt, run, committed_at, status, config_hash AS configuration, "
+        "SELECT try_cast(dt AS DATE) AS dt, run, committed_at, status, config_hash AS configuration, "
         f"CASE WHEN {contains}({verdicts}, 'fail') THEN 'fail' "
         f"WHEN {contains}({verdicts}, 'undecidable') THEN 'undecidable' "
         f"WHEN {contains}({verdicts}, 'pass') THEN 'pass' END AS gate, "
@@ -141,6 +145,7 @@ def _render_reader(storage: Storage, library: str, read: str, join: str, build: 
 _READER = '''\
 # Tables: {names}
 import json
+from datetime import date, datetime
 from pathlib import Path
 
 {library}
@@ -154,7 +159,8 @@ def read_manifests():
     for path in WAREHOUSE.glob("runs/*/*.json"):
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
-            names, _ = (manifest["dt"], manifest["run"]), (manifest["committed_at"], manifest["tables"])
+            names, _ = (manifest["dt"], manifest["run"]), manifest["tables"]
+            date.fromisoformat(manifest["dt"]), datetime.fromisoformat(manifest["committed_at"])
         except (OSError, ValueError, TypeError, KeyError):
             continue
         if names == (path.parent.name, path.stem):

@@ -9,6 +9,7 @@ import pytest
 from pipelines.warehouse.runs import list_committed, read_manifests
 from pipelines.warehouse.storage import Storage
 from pipelines.warehouse.vacuum import find_removable, remove_runs
+from pipelines.warehouse.views import READERS, VIEWS
 from schemas.errors import PublishError
 from tests.helpers.published_runs import publish
 
@@ -27,6 +28,13 @@ def damage(file: Path, how: str) -> None:
     manifest = json.loads(content)
     if how == "foreign table":
         manifest["tables"]["query_metrics"]["path"] = "../outside"
+    elif how == "foreign time":  # which would be the newest run for ever
+        manifest["committed_at"] = "zzzz https://me:hunter2hunter2@host.example/"
+    elif how == "hostile table":  # which would be part of SQL and of Python
+        name = "x AS SELECT 1; DROP VIEW labels; --\nimport os"
+        manifest["tables"][name] = {"path": f"{name}/dt={manifest['dt']}/run={manifest['run']}", "rows": 1}
+    elif how in ("negative rows", "too many rows"):
+        manifest["tables"]["query_metrics"]["rows"] = -1 if how == "negative rows" else 10**30
     damaged = {
         "empty": b"",
         "truncated": content[: len(content) * 4 // 5].encode(),
@@ -34,12 +42,16 @@ def damage(file: Path, how: str) -> None:
         "list": b"[1, 2]",
         "other json": b'{\n  "run": 5\n}',
         "other run": content.replace(BAD, "cccccccccccc-000001").encode(),
-        "foreign table": json.dumps(manifest).encode(),
     }
-    file.write_bytes(damaged[how])
+    file.write_bytes(damaged.get(how, json.dumps(manifest).encode()))
 
 
-KINDS = ("empty", "truncated", "binary", "list", "other json", "other run", "foreign table")
+KINDS = (
+    *("empty", "truncated", "binary", "list", "other json", "other run", "foreign time"),
+    # What readers in other languages do not look at: they find a table by the names of date and run.
+    *("foreign table", "hostile table", "negative rows", "too many rows"),
+)
+SEEN_BY_VIEWS = KINDS[:7]
 
 
 @pytest.mark.parametrize("how", KINDS)
@@ -54,6 +66,20 @@ def test_a_damaged_manifest_is_reported_once_and_skipped(
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith(f"skipped file://{file}: ") and line.endswith("`assay fsck` says what to do")
     assert [damaged.path for damaged in read_manifests(storage)[1]] == [f"runs/2026-11-01/{BAD}.json"]
+
+
+def test_a_manifest_of_no_date_is_damaged(tmp_path: Path) -> None:
+    publish(tmp_path, run=GOOD)
+    storage, _ = publish(tmp_path, run=BAD, date="zzzz")  # the latest date there can be
+    assert [m.run for m in list_committed(storage)] == [GOOD]
+    assert [damaged.problem for damaged in read_manifests(storage)[1]] == ["its dt is 'zzzz'"]
+
+
+def test_the_name_of_a_table_in_a_manifest_is_never_code(tmp_path: Path) -> None:
+    storage, file = publish_two(tmp_path)
+    damage(file, "hostile table")
+    for render in (*VIEWS.values(), *READERS.values()):
+        assert "DROP" not in render(storage) and "import os" not in render(storage)
 
 
 @pytest.mark.parametrize("how", KINDS)

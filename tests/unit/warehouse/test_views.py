@@ -10,7 +10,7 @@ import pytest
 from pipelines.warehouse.views import READERS, render_duckdb_views
 from schemas.errors import InputError
 from tests.helpers.published_runs import QUERIES, publish
-from tests.unit.warehouse.test_damaged import BAD, GOOD, KINDS, damage, publish_two
+from tests.unit.warehouse.test_damaged import BAD, GOOD, SEEN_BY_VIEWS, damage, publish_two
 
 
 def count_by_run(views: str) -> list[tuple[str, int]]:
@@ -32,7 +32,7 @@ def test_unfinished_files_of_a_running_or_killed_run_are_not_read(tmp_path: Path
     assert count_by_run(views) == [(GOOD, ROWS)]
 
 
-@pytest.mark.parametrize("how", KINDS[:-1])
+@pytest.mark.parametrize("how", SEEN_BY_VIEWS)
 def test_a_damaged_manifest_hides_its_run_only(tmp_path: Path, how: str) -> None:
     storage, file = publish_two(tmp_path)
     views = render_duckdb_views(storage)
@@ -41,7 +41,20 @@ def test_a_damaged_manifest_hides_its_run_only(tmp_path: Path, how: str) -> None
     assert count_by_run(views) == [(GOOD, ROWS)]
 
 
-@pytest.mark.parametrize("how", KINDS[:-1])
+def test_a_manifest_of_no_date_does_not_fail_the_views(tmp_path: Path) -> None:
+    publish(tmp_path, run=GOOD)
+    storage, _ = publish(tmp_path, run=BAD)
+    (tmp_path / "runs" / "zzzz").mkdir()
+    manifest = tmp_path / "runs" / "2026-11-01" / f"{BAD}.json"
+    (tmp_path / "runs" / "zzzz" / manifest.name).write_text(manifest.read_text().replace("2026-11-01", "zzzz"))
+    manifest.unlink()
+    with duckdb.connect() as connection:
+        connection.execute(render_duckdb_views(storage))
+        assert connection.execute("SELECT run FROM runs").fetchall() == [(GOOD,)]
+        assert connection.execute("SELECT DISTINCT run FROM query_metrics").fetchall() == [(GOOD,)]
+
+
+@pytest.mark.parametrize("how", SEEN_BY_VIEWS)
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_damaged_manifest_hides_its_run_only_from_python(tmp_path: Path, library: str, how: str) -> None:
     pytest.importorskip(library)
