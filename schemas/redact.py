@@ -27,10 +27,11 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 # All patterns are bounded: their time grows in proportion to the text, whatever it contains.
 # The user part of a URI, up to the last @: a password may contain /, @ and &. A user name alone may be a token, except
-# for Azure's storage, where it is a container. Without a scheme, a host must follow.
+# for Azure's storage, where it is a container. A URI that was taken for a path has lost a slash. Without a scheme, a
+# host must follow.
 _USER = re.compile(
-    r"(?<![a-z0-9+.\-])(?P<scheme>[a-z][a-z0-9+.\-]*://)[^\s\"<>/:@]*:(?P<password>[^\s\"<>]{0,1000})@"
-    r"|(?<![a-z0-9+.\-])(?P<plain>(?!abfss?:|wasbs?:)[a-z][a-z0-9+.\-]*://)(?P<token>[^\s\"<>/]{1,1000})@"
+    r"(?<![a-z0-9+.\-])(?P<scheme>[a-z][a-z0-9+.\-]+:/{1,2})[^\s\"<>/:@]*:(?P<password>[^\s\"<>]{0,1000})@"
+    r"|(?<![a-z0-9+.\-])(?P<plain>(?!abfss?:|wasbs?:)[a-z][a-z0-9+.\-]+:/{1,2})(?P<token>[^\s\"<>/]{1,1000})@"
     r"|(?<![\w/.+\-@:])[\w.+\-]+:(?P<bare>[^\s\"'@/]{1,200})@"
     r"(?=[a-z][\w\-]*(?:\.\w|:\d)|localhost\b|\d+\.\d+\.\d+\.\d+)",
     re.IGNORECASE,

@@ -110,6 +110,8 @@ def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 def _read_layers(path: Path, parents: tuple[Path, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the files that `path` extends, in order, then `path` itself."""
+    if not _is_path(str(path)):
+        raise ConfigurationError(f"{_shorten(str(path))} is not the path of a file", where="--config")
     if path.resolve() in parents:
         raise ConfigurationError("a configuration extends itself", where=str(path))
     content = _read_yaml(path)

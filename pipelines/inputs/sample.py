@@ -19,10 +19,11 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from schemas.errors import InputError
-from schemas.redact import HIDDEN, is_secret_name
+from schemas.redact import HIDDEN, cut_text, is_secret_name
 
 MAX_ROWS = 10_000
 MAX_BYTES = 16 << 20  # of text
+MAX_PATH = 500  # characters of a path in a message
 _SHOWN = 20  # values of a column
 _TREC = {
     "trec_run": ("query_id", "", "doc_id", "rank", "score", "system"),
@@ -81,8 +82,12 @@ def profile_columns(table: pa.Table) -> list[ColumnProfile]:
 
 
 def _find_first_file(path: Path) -> Path:
-    if not path.exists():
-        raise InputError("there is no such file", where=str(path), hint="check the path")
+    try:
+        exists = path.exists()
+    except (OSError, ValueError):  # a name that no file can have
+        exists = False
+    if not exists:
+        raise InputError("there is no such file", where=cut_text(str(path), MAX_PATH), hint="check the path")
     if not path.is_dir():
         return path
     for folder, folders, names in os.walk(path):

@@ -6,6 +6,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from pyarrow import fs
 from pipelines.warehouse.conditional_put import create_object, open_s3
 from pipelines.warehouse.owner import name_process
 from schemas.errors import ConfigurationError, PublishError, UnknownOutcomeError
+from schemas.redact import cut_text
 
 PART = ".part"  # ends the name of a file that is being written
 
@@ -27,7 +29,7 @@ class Storage:
         local = location.removeprefix("file://") if location.startswith("file://") or "://" not in location else None
         if local is not None:
             # Spark takes a path literally, so it must not be percent-encoded.
-            self._files, self._root = fs.LocalFileSystem(), str(Path(local).resolve())
+            self._files, self._root = fs.LocalFileSystem(), _resolve(local)
             self.uri = f"file://{self._root}"
             return
         self.uri = location
@@ -191,3 +193,16 @@ class Storage:
 
     def _at(self, name: str) -> str:
         return f"{self._root.rstrip('/')}/{name}" if name else self._root
+
+
+def _resolve(path: str) -> str:
+    """The absolute path; refuses one that no file system can have, before anything is read or written."""
+    try:
+        folder = Path(path).resolve()
+        with suppress(PermissionError):  # reported by whoever reads or writes
+            folder.exists()
+    except (OSError, ValueError, RuntimeError) as error:  # too long, with a NUL, a link to itself
+        problem = error.strerror if isinstance(error, OSError) else error
+        place = cut_text(path, 200)
+        raise ConfigurationError(f"cannot use the folder {place!r}: {problem}", where="warehouse") from None
+    return str(folder)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
@@ -84,7 +85,9 @@ def read_grades(path: Path) -> dict[tuple[str, str], float]:
         try:
             grade = float(text)
         except ValueError:
-            raise InputError(f"the grade {text!r} is not a number", where=f"{path}, row {number}") from None
+            grade = math.nan
+        if not math.isfinite(grade):
+            raise InputError(f"the grade {text!r} is not a number", where=f"{path}, row {number}")
         query, doc = (str(row[name]) for name in ("query_id", "doc_id"))
         if path.suffix == CSV:
             query, doc = (re.sub(APOSTROPHE, r"\1", text) for text in (query, doc))
@@ -98,9 +101,13 @@ def _read_rows(path: Path) -> Sequence[tuple[int, dict[str, object]]]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             if path.suffix == CSV:
                 return [(number, dict(row)) for number, row in enumerate(csv.DictReader(file), 1)]
-            return [(number, json.loads(line)) for number, line in enumerate(file, 1) if line.strip()]
-    except (OSError, ValueError) as error:
+            rows = [(number, json.loads(line)) for number, line in enumerate(file, 1) if line.strip()]
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise InputError(f"cannot read the sheet: {error}", where=str(path)) from None
+    wrong = next((number for number, row in rows if not isinstance(row, dict)), None)
+    if wrong is not None:
+        raise InputError("the line is not a JSON object", where=f"{path}, row {wrong}")
+    return rows
 
 
 def _clean_row(row: SheetRow) -> SheetRow:

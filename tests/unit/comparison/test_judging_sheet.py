@@ -180,3 +180,22 @@ def test_a_sheet_that_cannot_be_read_is_reported(tmp_path: Path, text: str) -> N
 @pytest.mark.parametrize("arguments", [[], ["--warehouse", "w"]])
 def test_missing_options_are_usage_errors(arguments: list[str], tmp_path: Path) -> None:
     assert CliRunner().invoke(command, arguments).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("wide.csv", f"query_id,doc_id,grade\n{'x' * 200_000},d,1\n", "field larger than field limit"),
+        ("nan.csv", "query_id,doc_id,grade\nq,d,nan\n", "'nan' is not a number"),
+        ("inf.csv", "query_id,doc_id,grade\nq,d,-inf\n", "'-inf' is not a number"),
+        ("number.jsonl", "5\n", "the line is not a JSON object"),
+        ("deep.jsonl", "[" * 100_000, "cannot read the sheet"),
+    ],
+    ids=lambda text: text[:12],
+)
+def test_a_sheet_that_is_none_is_refused_with_its_place(tmp_path: Path, name: str, content: str, problem: str) -> None:
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=problem) as caught:
+        read_grades(path)
+    assert str(path) in str(caught.value)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pipelines.config.load import load_config
 from pipelines.config.model import Config
+from pipelines.warehouse.storage import Storage
 from schemas.errors import ConfigurationError
 
 INPUTS = "inputs:\n  rankings: {path: r}\n  judgments: {path: j}\n"
@@ -81,6 +82,24 @@ def test_an_empty_place_is_refused(tmp_path: Path, key: str, value: str) -> None
     message = refuse(tmp_path, inputs, f"{key}='{value}'")
     assert "the path is empty" in message
     assert key in message
+
+
+@pytest.mark.parametrize("place", ["a\0b", "x" * 5000])
+def test_a_warehouse_that_no_disk_can_have_is_refused(place: str) -> None:
+    with pytest.raises(ConfigurationError, match="cannot use the folder") as caught:
+        Storage(place)
+    assert len(str(caught.value)) < 500
+
+
+def test_a_warehouse_that_is_a_link_to_itself_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(ConfigurationError, match="cannot use the folder"):
+        Storage(str(tmp_path / "loop"))
+
+
+def test_the_name_of_a_configuration_with_a_zero_byte_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="is not the path of a file"):
+        load_config("a\0b.yaml")
 
 
 @pytest.mark.parametrize(

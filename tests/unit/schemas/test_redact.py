@@ -13,6 +13,8 @@ SECRET = "hunter2-Xyz"
 SHAPES = [
     "https://me:{}@mlflow.example.com/api",
     "https://{}@mlflow.example.com",
+    "https:/me:{}@mlflow.example.com/conf.yaml",
+    "s3:/AKID:{}@bucket/path",
     "https://me:p/{}@host:5000/path",
     "https://me:p@{}@host/x",
     "https://me:a&{}&b@host/x",
