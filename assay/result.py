@@ -18,6 +18,7 @@ from pipelines.report.render import render_report
 from pipelines.report.tables import format_p
 from pipelines.warehouse.storage import Storage
 from schemas.errors import InputError, did_you_mean
+from schemas.printable import escape_line
 from udfs.statistics.plan import EVERYTHING
 from udfs.tables import convert_kind
 
@@ -72,7 +73,7 @@ class EvaluationResult(RunResult):
 
     def __repr__(self) -> str:
         systems = ", ".join(self.run.systems)
-        return f"<EvaluationResult of {systems}: {self.verdict}>"
+        return escape_line(f"<EvaluationResult of {systems}: {self.verdict}>")
 
     @property
     def summary(self) -> Any:
@@ -151,7 +152,7 @@ class LabelResult(RunResult):
     """The labels of a log, and what they rest on."""
 
     def __repr__(self) -> str:
-        return f"<LabelResult: {' '.join(self.diagnostics[:3])}>"
+        return escape_line(f"<LabelResult: {' '.join(self.diagnostics[:3])}>")
 
     @property
     def labels(self) -> Any:

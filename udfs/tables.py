@@ -58,12 +58,14 @@ class TableReader:
         """A column as Arrow; dictionaries are decoded, and views and lists of a fixed size become ordinary columns."""
         if column not in self.names:
             raise InputError(f"{self.name} has no column {column!r}", hint=did_you_mean(column, self.names))
+        if self.names.count(column) > 1:
+            raise InputError(f"{self.name} has more than one column {column!r}", hint="drop or rename the others")
         try:
             values = self._arrow(column)
         except UnicodeEncodeError:
             problem = f"{self.name}.{column} holds text that is not Unicode (half of a surrogate pair)"
             raise InputError(problem, hint="fix the text where it was decoded") from None
-        except pa.ArrowException as error:
+        except (pa.ArrowException, OverflowError) as error:  # the second for integers beyond 64 bits
             raise InputError(f"{self.name}.{column} cannot be read", hint=str(error).splitlines()[0]) from None
         chunks = [values] if isinstance(values, pa.Array) else values.chunks
         decoded = [_decode(chunk) for chunk in chunks]

@@ -149,6 +149,9 @@ def _count_items(lists: pa.ChunkedArray) -> Ints:
 
 
 def _write_text(value: Any) -> str | None:
+    """A value as text; bytes that are not UTF-8 become marks, as Spark reads them."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
     return None if value is None else str(value)
 
 

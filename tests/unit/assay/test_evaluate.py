@@ -295,3 +295,10 @@ def test_a_query_with_too_little_judged_does_not_count(tables: dict[str, Any]) -
     got = assay.evaluate(tables["rankings"], some, ["ndcg@5"], "old", compare={"min_judged": 0.9})
     counted = got.query_metrics.query("counted and system == 'new'")
     assert len(counted) == got.comparisons.query("metric == 'ndcg_at_5'")["queries"].iloc[0] == QUERIES - 1
+
+
+def test_the_text_of_a_result_has_no_control_characters(tables: dict[str, Any]) -> None:
+    named = tables["rankings"].replace({"system": {"new": "new\x1b[2J\u202e\nx"}})
+    result = assay.evaluate(named, tables["judgments"], ["ndcg@5"], "old")
+    assert "new\\u001b[2J\\u202e\\u000ax" in repr(result)
+    assert not set("\x1b\u202e\n") & set(repr(result))

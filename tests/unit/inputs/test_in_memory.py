@@ -165,3 +165,21 @@ def test_every_kind_of_list_is_unfolded(kind: pa.DataType) -> None:
     assert conformed.rows["doc_id"].to_pylist() == ["7", "8", "9", "1"]
     assert conformed.rows["rank"].to_pylist() == [1, 2, 1, 2]
     assert conformed.count.rejected == {"doc_id: empty": 1}
+
+
+def test_bytes_that_are_not_utf8_are_marked_and_leave_other_ids_alone() -> None:
+    table = pa.table({"query_id": pa.array([b"q1", b"\xe9"]), "doc_id": ["d", "d"], "grade": [1, 1]})
+    rows = conform_arrow(TableReader(table, "judgments"), JUDGMENTS).rows
+    assert rows["query_id"].to_pylist() == ["q1", "\ufffd"]
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        (pd.DataFrame({"query_id": ["q"], "doc_id": ["d"], "grade": [10**30]}), "grade cannot be read"),
+        (pd.DataFrame([["q", "d", "e", 1]], columns=["query_id", "doc_id", "doc_id", "grade"]), "more than one column"),
+    ],
+)
+def test_a_number_beyond_64_bits_and_two_columns_of_one_name_are_refused(table: pd.DataFrame, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        conform_arrow(TableReader(table, "judgments"), JUDGMENTS)
