@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from schemas.errors import AssayError
+from schemas.redact import redact
 
 ARCHIVE = Path(sys.prefix) / "share" / "assay" / f"spark-{importlib.metadata.version('pyspark')}.jsa"
 # What Java and Spark print at every start.
@@ -46,11 +47,23 @@ def start_java(settings: Mapping[str, str]) -> None:
     if SparkContext._gateway is not None:
         return
     conf = SparkConf(loadDefaults=False)
-    for key, value in settings.items():
+    for key, value in select_launch_settings(settings).items():
         conf.set(key, value)
     gateway = launch_gateway(conf, {"stderr": subprocess.PIPE})  # type: ignore[no-untyped-call]
     threading.Thread(target=forward_lines, args=(gateway.proc.stderr,), name="stderr of Java", daemon=True).start()
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+
+
+def select_launch_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings for the command line of Java, which every user of the machine can read: those without secrets.
+
+    The session gets all of them when Java runs. Options of Java, and what is needed to download jars, cannot wait.
+    """
+    return {
+        key: value
+        for key, value in settings.items()
+        if key.endswith("JavaOptions") or key.startswith("spark.jars") or redact({key: value}) == {key: value}
+    }
 
 
 def forward_lines(lines: IO[bytes]) -> None:

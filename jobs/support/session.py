@@ -161,7 +161,7 @@ def _build(settings: SparkSettings, name: str, input_bytes: int | None, imports:
         # By default the importing thread holds the interpreter for 5 ms, and each call to Java asks for it twice.
         sys.setswitchinterval(SWITCH_SECONDS)
         threading.Thread(target=_import_quietly, args=(imports,), name="imports", daemon=True).start()
-    if local:
+    if not elsewhere:
         start_java({"spark.app.name": name, **chosen})
     builder = SparkSession.builder.appName(name)
     for key, value in chosen.items():

@@ -1,6 +1,9 @@
 """Secrets of thirty shapes, planted in the configuration of one run, are in nothing that the run leaves behind."""
 
+import re
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ class Planter:
 
     def __init__(self) -> None:
         self.secrets: list[str] = []
+        self.of_java = ""  # which Java takes from its command line only
         self._numbers = count()
 
     def __call__(self, shape: str = "{}") -> str:
@@ -39,6 +43,7 @@ def build_config(demo: Path, folder: Path, plant: Planter) -> dict[str, Any]:
     settings = {f"spark.planted.{name}": plant() for name in names}
     settings |= {f"spark.planted.place{number}": plant(value) for number, value in enumerate(values)}
     java = plant("-XX:TieredStopAtLevel=1 -Djavax.net.ssl.trustStorePassword={}")
+    plant.of_java = plant.secrets[-1]
     rankings = {
         "path": f"{demo}/data/rankings/dt={{date}}",
         "options": {"password": plant(), "url": plant("x://a:{}@b")},
@@ -54,6 +59,27 @@ def build_config(demo: Path, folder: Path, plant: Planter) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def watch_processes(mark: str) -> Iterator[set[str]]:
+    """Yield the words with a mark that are on the command line of any process meanwhile."""
+    seen: set[str] = set()
+    closed = threading.Event()
+
+    def watch() -> None:
+        while not closed.wait(0.5):
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                with suppress(OSError):
+                    seen.update(re.findall(rf"{mark}\w+", path.read_text(errors="replace")))
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        closed.set()
+        thread.join()
+
+
 def list_leaks(secrets: list[str], contents: dict[str, bytes]) -> Iterator[str]:
     for name, content in contents.items():
         yield from (f"{name}: {secret}" for secret in secrets if secret.encode() in content)
@@ -67,17 +93,19 @@ def test_no_secret_is_printed_or_stored(in_turn: InTurn, demo: Path, tmp_path: P
     at = ("--warehouse", tmp_path / "w")
     words = ("--config", config)
     broken = (*words, "--date", "2026-11-01", "--set", f"metrics={plant('{{password: {}}}')}")
-    results = in_turn(
-        [
-            ("assay", "evaluate", *words, "--date", "2026-11-01", "--debug"),
-            ("assay", "config", *words),
-            ("assay", "config", *words, "--output", "json"),
-            ("assay", "track", "--pending", *words),
-            ("assay", "track", "--run", "2026-11-01", *at),  # to the store inside the warehouse
-            ("assay", "runs", *at, "--output", "json"),
-            ("assay", "evaluate", *broken),
-        ]
-    )
+    with watch_processes("pl4nted-") as seen:
+        results = in_turn(
+            [
+                ("assay", "evaluate", *words, "--date", "2026-11-01", "--debug"),
+                ("assay", "config", *words),
+                ("assay", "config", *words, "--output", "json"),
+                ("assay", "track", "--pending", *words),
+                ("assay", "track", "--run", "2026-11-01", *at),  # to the store inside the warehouse
+                ("assay", "runs", *at, "--output", "json"),
+                ("assay", "evaluate", *broken),
+            ]
+        )
+    assert seen <= {plant.of_java}
     assert [result.returncode for result in results] == [0, 0, 0, 7, 0, 0, 2], [r.stderr[-500:] for r in results]
     assert "mlflow could not be reached" in results[0].stderr
     assert "its prometheus failed" in results[0].stderr

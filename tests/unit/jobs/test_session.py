@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jobs.support import java
-from jobs.support.java import build_archive_options, forward_lines, write_archive
+from jobs.support.java import build_archive_options, forward_lines, select_launch_settings, write_archive
 from jobs.support.session import (
     COLLECTOR,
     JAVA_VARIABLES,
@@ -67,6 +67,24 @@ def test_the_archive_of_classes_is_used_where_there_is_one(tmp_path: Path) -> No
     assert build_archive_options(archive) == ()
     archive.touch()
     assert build_archive_options(archive)[:2] == (f"-XX:SharedArchiveFile={archive}", "-Xshare:auto")
+
+
+def test_secrets_are_not_on_the_command_line_of_java() -> None:
+    options = "-Djavax.net.ssl.trustStorePassword=hunter2-Xyz"  # Java reads them from there only
+    settings = {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": options,
+        "spark.hadoop.fs.s3a.secret.key": "hunter2-Xyz",
+        "spark.authenticate.secret": "hunter2-Xyz",
+        "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:mysql://host/db?user=me&password=hunter2-Xyz",
+        "spark.sql.catalog.lake.uri": "https://me:hunter2-Xyz@host.example/",
+    }
+    assert select_launch_settings(settings) == {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": options,
+    }
 
 
 def test_what_java_prints_at_every_start_is_dropped_and_the_rest_is_not(capsys: pytest.CaptureFixture[str]) -> None:
