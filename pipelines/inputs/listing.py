@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.inputs.format_registry import FORMATS
 from pipelines.inputs.settings import InputSource, RawSource
-from schemas.errors import InputError
+from schemas.errors import ConfigurationError, InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,6 +57,9 @@ class _FileTotals:
 
 def window_dates(date: dt.date, days: int) -> list[dt.date]:
     """The `days` dates that end with `date`, oldest first."""
+    if days > date.toordinal():
+        hint = "check --date and the days of the input"
+        raise ConfigurationError(f"the calendar has no {days:,} days that end with {date}", hint=hint)
     return [date - dt.timedelta(days=back) for back in reversed(range(days))]
 
 
@@ -81,6 +84,12 @@ def list_locally(name: str, source: RawSource, date: dt.date) -> FileListing | N
             f"{error.filename} cannot be read: permission denied",
             where=f"inputs.{name}",
             hint="let the user that runs this command read it, and every folder above it",
+        ) from None
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"the name of a file is not UTF-8, so that Java cannot open it: {error.object!r}",
+            where=f"inputs.{name}",
+            hint="rename it",
         ) from None
     except OSError:  # Spark reports what cannot be read
         return None
@@ -179,6 +188,7 @@ def _sum_local(paths: Sequence[str]) -> _FileTotals:
     files = size = hashes = 0
     for path in paths:
         for name, status in _walk(path):
+            name.encode()  # raises where Java could not open it
             text = f"file:{name}\n{status.st_size}\n{status.st_mtime_ns // 10**6}"
             os.close(os.open(name, os.O_RDONLY | os.O_NONBLOCK))  # raises where it may not be read
             hashes += int(hashlib.sha256(text.encode()).hexdigest()[:_DIGITS], 16)

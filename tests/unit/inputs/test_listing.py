@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.inputs.listing import HADOOP_VARIABLES, FileListing, list_locally
 from pipelines.inputs.settings import InputSource
-from schemas.errors import InputError
+from schemas.errors import ConfigurationError, InputError
 from tests.helpers.users import become_nobody, open_public_folder
 
 DAY = dt.date(2026, 11, 1)
@@ -114,3 +114,15 @@ def test_a_path_without_a_scheme_is_left_to_spark_where_hadoop_is_configured(
     monkeypatch.setenv(name, "/etc/hadoop")
     assert list_locally("judgments", InputSource(path=str(path)), DAY) is None
     assert list_files(f"file:{path}").files == 1
+
+
+def test_a_file_name_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9.csv")).write_text("x")
+    with pytest.raises(InputError, match=r"is not UTF-8, so that Java cannot open it: '.*caf\\udce9\.csv'"):
+        list_files(tmp_path)
+
+
+def test_a_window_that_begins_before_the_calendar_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "2026-11-01" / "a.csv")
+    with pytest.raises(ConfigurationError, match="the calendar has no 1,000,000 days that end with 2026-11-01"):
+        list_files(tmp_path / "{date}", days=1_000_000)
