@@ -18,13 +18,15 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, help="kept afterwards (default: a temporary one)")
+    parser.add_argument("--only", default="", help="a pattern; inject only the drawn faults whose names have it")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="faults-") as temporary:
         world = World.create(options.folder or Path(temporary))
         print(f"undisturbed: {world.seconds:.0f} s; failing system calls: {'yes' if world.shim else 'no compiler'}")
         print(f"calls of an undisturbed run: {world.calls}", flush=True)
         tally, start = Tally(), time.monotonic()
-        for fault, problems in inject_faults(world, tally, seed=options.seed, count=options.count):
+        faults = inject_faults(world, tally, seed=options.seed, count=options.count, only=options.only)
+        for fault, problems in faults:
             print(f"{time.monotonic() - start:6.0f} s  {'✗' if problems else '✓'} {fault.name}", flush=True)
             for problem in problems:
                 print(f"          {problem}", flush=True)

@@ -41,11 +41,16 @@ class Tally:
         self.problems.update(problem.partition(":")[0] for problem in problems)
 
 
-def inject_faults(world: World, tally: Tally, *, seed: int, count: int) -> Iterator[tuple[Fault, list[str]]]:
-    """Inject `count` faults drawn by `seed`, then run once undisturbed; yields the problems of each."""
+def inject_faults(
+    world: World, tally: Tally, *, seed: int, count: int, only: str = ""
+) -> Iterator[tuple[Fault, list[str]]]:
+    """Inject `count` faults drawn by `seed`, then run once undisturbed; yields the problems of each.
+
+    `only` is a pattern: of the faults drawn, those whose name has it are injected.
+    """
     random = Random(seed)
-    for _ in range(count):
-        fault = draw_fault(random, with_shim=world.shim is not None)
+    drawn = [draw_fault(random, with_shim=world.shim is not None) for _ in range(count)]
+    for fault in (fault for fault in drawn if re.search(only, fault.name)):
         yield fault, _inject(world, fault, tally)
     calm = Fault("nothing", lambda world: [Ending(world.start().wait(), {0: ""})])
     problems = _inject(world, calm, tally)
