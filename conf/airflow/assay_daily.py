@@ -49,8 +49,9 @@ class AssayOperator(BaseOperator):
         self._process: subprocess.Popen[str] | None = None
 
     def execute(self, context: Any) -> None:
-        command = [*shlex.split(LAUNCH), "--config", CONFIG, "--date", self.date]
-        self.log.info("%s", shlex.join(command))
+        words = ["--config", CONFIG, "--date", self.date]
+        command = [*shlex.split(LAUNCH), *words]
+        self.log.info("ASSAY_LAUNCH %s", shlex.join(words))  # without its own words, which may have secrets
         self._process = subprocess.Popen(
             command, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
         )

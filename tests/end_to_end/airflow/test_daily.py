@@ -26,6 +26,7 @@ pytestmark = pytest.mark.airflow
 
 BIN_OF_AIRFLOW = ROOT / ".venv-airflow" / "bin"
 PATIENCE = 1200.0  # seconds for all runs of a backfill
+SECRET = "hunter2-of-airflow"
 
 
 class Airflow:
@@ -52,7 +53,7 @@ class Airflow:
             "ASSAY_HOME": str(ROOT),
             "ASSAY_CONFIG": str(folder / "assay.yaml"),
             "ASSAY_WAREHOUSE": f"file://{self.warehouse}",
-            "ASSAY_LAUNCH": f"{BIN}/assay evaluate",
+            "ASSAY_LAUNCH": f"env PLANTED_PASSWORD={SECRET} {BIN}/assay evaluate",
         }
 
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -177,6 +178,7 @@ def test_a_backfill_runs_each_day_and_a_missing_input_is_tried_again(
     wait_for_states(airflow, {newest: "up_for_retry"})
     logs = [path.read_text(encoding="utf-8") for path in airflow.folder.glob("airflow/logs/dag_id=*/run_id=sched*/*/*")]
     assert any("exit code 3; the log has the reason" in log for log in logs)
+    assert not any(SECRET in log for log in logs)
 
 
 def wait_for_server(airflow: Airflow) -> None:
