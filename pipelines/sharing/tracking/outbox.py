@@ -8,7 +8,7 @@ import logging
 from pipelines.sharing.settings import TrackingSettings
 from pipelines.sharing.tracking.protocol import Payload
 from pipelines.warehouse.storage import Storage
-from schemas.redact import redact_text
+from schemas.redact import cut_text, redact_text
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ def list_pending(storage: Storage) -> list[Payload]:
         try:
             payloads.append(Payload.model_validate_json(storage.get(name)))
         except (OSError, ValueError) as error:  # one bad file does not keep the others
-            reason = " ".join(str(error).split())[:200]
+            reason = cut_text(" ".join(str(error).split()), 200)
             logger.warning("skipped %s: %s; delete it and use `assay track --run`", storage.path(name), reason)
     return sorted(payloads, key=lambda payload: (payload.dt, payload.run))
 
@@ -49,8 +49,10 @@ def record_sent(storage: Storage, run: str, settings: TrackingSettings, place: s
 def find_sent(storage: Storage, run: str, settings: TrackingSettings) -> str | None:
     """Return where a run was logged with these settings; None where it was not."""
     try:
-        record: dict[str, str] = json.loads(storage.get(f"{SENT}/{run}.json"))
-    except (FileNotFoundError, ValueError):
+        record = json.loads(storage.get(f"{SENT}/{run}.json"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict):
         return None
     return record.pop("place", None) if record.items() >= _describe_target(settings).items() else None
 

@@ -12,7 +12,7 @@ from pipelines.config.model import Config
 from pipelines.sharing.settings import TrackingSettings
 from pipelines.sharing.share import SharedPlaces
 from pipelines.sharing.tracking.backends.mlflow import MlflowTracker
-from pipelines.sharing.tracking.outbox import drop_payload, keep_payload, list_pending
+from pipelines.sharing.tracking.outbox import drop_payload, find_sent, keep_payload, list_pending
 from pipelines.sharing.tracking.payload import build_payload, metric_key, summarise_gate
 from pipelines.sharing.tracking.protocol import Payload
 from pipelines.sharing.tracking.registry import TRACKERS
@@ -181,3 +181,10 @@ def test_a_backend_is_chosen_by_name_and_its_failures_go_to_the_outbox(
 def test_an_unknown_backend_is_refused_with_the_names_that_exist() -> None:
     with pytest.raises(ValidationError, match="unknown tracking backend 'mlfow': did you mean 'mlflow'"):
         TrackingSettings(backend="mlfow")
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "5", "{", "[" * 100_000, '{"place": 1}'])
+def test_a_damaged_record_of_what_was_sent_counts_as_not_sent(tmp_path: Path, content: str) -> None:
+    storage = Storage(str(tmp_path))
+    storage.put("tracking/sent/r.json", content)
+    assert find_sent(storage, "r", TrackingSettings()) is None
