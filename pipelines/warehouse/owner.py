@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import socket
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,6 +65,8 @@ def remove_abandoned_folders() -> list[str]:
     removed = []
     for folder in sorted(Path(tempfile.gettempdir()).glob(f"{PREFIX}*")):
         try:
+            if not _is_own_folder(folder):
+                continue
             state = find_state(read_owner((folder / OWNER).read_text(encoding="utf-8")))
         except (OSError, UnicodeDecodeError):  # not ours, or just removed
             continue
@@ -71,6 +74,12 @@ def remove_abandoned_folders() -> list[str]:
             shutil.rmtree(folder, ignore_errors=True)
             removed.append(str(folder))
     return removed
+
+
+def _is_own_folder(path: Path) -> bool:
+    """Whether this is a folder of this user, and no link: others may put anything into a shared place, e.g. a pipe."""
+    status = path.lstat()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
 
 
 @cache

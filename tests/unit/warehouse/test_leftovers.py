@@ -16,7 +16,7 @@ import pytest
 
 from pipelines.warehouse.attempt import Attempt
 from pipelines.warehouse.leftovers import list_attempts, remove_leftovers
-from pipelines.warehouse.owner import find_state, name_process, open_temporary_folder
+from pipelines.warehouse.owner import find_state, name_process, open_temporary_folder, remove_abandoned_folders
 from pipelines.warehouse.runs import TableRecord, list_committed, manifest_path
 from pipelines.warehouse.storage import Storage
 from pipelines.warehouse.vacuum import find_removable, remove_runs
@@ -236,3 +236,19 @@ def test_a_run_is_live_although_the_clock_was_set_back(tmp_path: Path) -> None:
             storage.put(manifest_path(later.dt, later.run), later.model_dump_json())
     assert [m.run for m in list_committed(storage)] == runs[::-1]
     assert list_committed(storage)[0].committed_at == "2999-01-01T00:00:00.000001+00:00"
+
+
+def test_temporary_folders_of_others_are_neither_read_nor_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ended = name_process().replace(f"-{os.getpid()}-", "-999999999-")
+    for name in ("assay-own", "elsewhere"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "owner.json").write_text(json.dumps({"process": ended}))
+    (tmp_path / "assay-link").symlink_to(tmp_path / "elsewhere")
+    with monkeypatch.context() as other:
+        other.setattr(os, "getuid", lambda: 12345)
+        assert remove_abandoned_folders() == []
+    assert remove_abandoned_folders() == [str(tmp_path / "assay-own")]
+    assert (tmp_path / "elsewhere" / "owner.json").exists()
