@@ -72,12 +72,12 @@ airflow-test: $(READY) java  ## run the DAG in a real Airflow, in .venv-airflow
 	  $(BIN)/uv pip sync -q --python .venv-airflow/bin/python --require-hashes conf/airflow/constraints.txt; }
 	@$(BIN)/python -m pytest -m airflow -v tests/end_to_end/airflow
 
-# The runtimes of Delta, Iceberg and S3 for the locked Spark. Delta 4.1.0 needs Spark 4.1.0 or 4.1.1.
+# The runtimes of Delta, Iceberg and S3 for the locked Spark, and the listener of OpenLineage. Delta 4.1.0 needs Spark 4.1.0 or 4.1.1.
 JARS := io.delta:delta-spark_4.1_2.13:4.4.0 io.delta:delta-storage:4.4.0 \
   org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0 \
-  org.apache.hadoop:hadoop-aws:3.4.2 software.amazon.awssdk:bundle:2.29.52
+  org.apache.hadoop:hadoop-aws:3.4.2 software.amazon.awssdk:bundle:2.29.52 io.openlineage:openlineage-spark_2.13:1.53.0
 
-jars: build/jars/.ready  ## fetch the runtimes of Delta, Iceberg and S3 with Maven, into build/jars
+jars: build/jars/.ready  ## fetch the runtimes of Delta, Iceberg, S3 and OpenLineage with Maven, into build/jars
 
 build/jars/.ready: Makefile
 	@command -v mvn >/dev/null || { echo "Maven fetches the runtimes, and there is none. Install it, e.g.: apt-get install maven" >&2; exit 1; }
@@ -90,7 +90,7 @@ build/jars/.ready: Makefile
 	@$(BIN)/uv pip sync -q --python .venv-lakehouse/bin/python --require-hashes conf/lakehouse/constraints.txt
 	@touch $@
 
-lakehouse-test: $(READY) java build/jars/.ready .venv-lakehouse/.ready  ## publish to Delta, Iceberg and S3, and read them with other tools
+lakehouse-test: $(READY) java build/jars/.ready .venv-lakehouse/.ready  ## publish to Delta, Iceberg and S3, read them with other tools, and follow the lineage
 	@$(BIN)/python -m pytest -m lakehouse -v tests/end_to_end/lakehouse
 
 lint: $(READY)  ## check style and formatting
