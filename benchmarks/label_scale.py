@@ -69,6 +69,7 @@ def measure(spark: SparkSession, impressions: int) -> dict[str, float]:
         "duckdb_seconds": theirs,
         "driver_megabytes": peaks["driver (Python)"],
         "java_megabytes": peaks["driver (JVM)"],
+        "worker_megabytes": peaks["worker (Python)"],
     }
 
 
@@ -96,7 +97,8 @@ def _format_figures(figures: dict[str, float]) -> str:
         f"{rows:,} impressions, simulated in {figures['simulation_seconds']:.0f} s: {seconds:.1f} s to labels, "
         f"{rows / seconds:,.0f} rows/s; the rules alone in DuckDB {duckdb_seconds:.1f} s, "
         f"ratio {seconds / duckdb_seconds:.1f}; peak of the driver {figures['driver_megabytes']:,} MB in Python, "
-        f"{figures['java_megabytes']:,} MB in Java, which also runs the tasks"
+        f"{figures['java_megabytes']:,} MB in Java, which also runs the tasks, "
+        f"{figures['worker_megabytes']:,} MB in the largest Python worker"
     )
 
 

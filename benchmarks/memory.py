@@ -14,7 +14,8 @@ def measure_peaks() -> dict[str, int]:
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:
             continue  # it has ended since
-        kind = "driver (JVM)" if b"java" in command else "worker (Python)" if b"pyspark.daemon" in command else None
+        # Workers have the command line of the daemon that forked them, Spark's or ours.
+        kind = "driver (JVM)" if b"java" in command else "worker (Python)" if b".daemon\0" in command else None
         if kind:
             peaks[kind] = max(peaks.get(kind, 0), _peak(pid))
     return peaks
