@@ -51,8 +51,11 @@ class Attempt:
 
     def __enter__(self) -> Attempt:
         remove_leftovers(self.storage)
-        # Fails before the work, not after, if the warehouse is not writable.
-        claim_attempt(self.storage, self.dt, self.run)
+        try:  # fails before the work, not after, if the warehouse is not writable
+            claim_attempt(self.storage, self.dt, self.run)
+        except AssayError:
+            self._discard()
+            raise
         return self
 
     def checkpoint(self, table: DataFrame) -> DataFrame:
@@ -159,6 +162,10 @@ class Attempt:
     ) -> None:
         if isinstance(error, UnknownOutcomeError):  # the run may be committed: `assay vacuum` removes it if it is not
             return
+        self._discard()
+
+    def _discard(self) -> None:
+        """Remove what the attempt wrote outside of a committed run."""
         try:
             remove_attempt(self.storage, self.dt, self.run)
         except (OSError, AssayError) as failure:
