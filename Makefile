@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 DEMO := build/demo
 PORT ?= 5000
 
-.PHONY: help setup lock demo ui test unit fuzz faults cluster-test airflow-test jars lakehouse-test lint types audit bench docs site clean java
+.PHONY: help setup lock demo ui test unit fuzz faults environment cluster-test airflow-test jars lakehouse-test lint types audit bench docs site clean java
 
 help:  ## print this list
 	@grep -E '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk -F':.*?## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -64,7 +64,16 @@ fuzz: $(READY) java  ## corrupt the inputs in 500 random ways; SEED=7 for others
 faults: $(READY) java  ## disturb the command in 200 ways and check what must hold; SEED=7 for others, COUNT=20 for fewer
 	@$(BIN)/python -m tests.faults --count $(or $(COUNT),200) --seed $(or $(SEED),1)
 
-cluster-test: $(READY) java  ## run on a standalone cluster and a Spark Connect server of this machine, and kill parts of it
+environment: build/environment.tar.gz  ## pack the libraries that workers of a cluster need, into build/environment.tar.gz
+
+# Relocatable, from the lock, without the packages for development. Spark brings its own pyspark.
+build/environment.tar.gz: conf/constraints.txt pyproject.toml | $(READY)
+	@mkdir -p build && rm -rf build/environment $@
+	@$(BIN)/uv venv -q --relocatable --python $(BIN)/python build/environment
+	@$(BIN)/uv pip install -q --compile-bytecode --python build/environment/bin/python -c conf/constraints.txt -r pyproject.toml
+	@tar -czf $@ --exclude=pyspark -C build/environment .
+
+cluster-test: $(READY) java build/environment.tar.gz  ## run on a standalone cluster and a Spark Connect server of this machine, and kill parts of it
 	@$(BIN)/python -m pytest -m cluster -v tests/end_to_end/cluster
 
 airflow-test: $(READY) java  ## run the DAG in a real Airflow, in .venv-airflow
@@ -72,12 +81,13 @@ airflow-test: $(READY) java  ## run the DAG in a real Airflow, in .venv-airflow
 	  $(BIN)/uv pip sync -q --python .venv-airflow/bin/python --require-hashes conf/airflow/constraints.txt; }
 	@$(BIN)/python -m pytest -m airflow -v tests/end_to_end/airflow
 
-# The runtimes of Delta, Iceberg and S3 for the locked Spark. Delta 4.1.0 needs Spark 4.1.0 or 4.1.1.
+# The runtimes of Delta, Iceberg and S3 for the locked Spark, and the listener of OpenLineage.
+# Delta 4.1.0 needs Spark 4.1.0 or 4.1.1.
 JARS := io.delta:delta-spark_4.1_2.13:4.4.0 io.delta:delta-storage:4.4.0 \
   org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0 \
-  org.apache.hadoop:hadoop-aws:3.4.2 software.amazon.awssdk:bundle:2.29.52
+  org.apache.hadoop:hadoop-aws:3.4.2 software.amazon.awssdk:bundle:2.29.52 io.openlineage:openlineage-spark_2.13:1.53.0
 
-jars: build/jars/.ready  ## fetch the runtimes of Delta, Iceberg and S3 with Maven, into build/jars
+jars: build/jars/.ready  ## fetch the runtimes of Delta, Iceberg, S3 and OpenLineage with Maven, into build/jars
 
 build/jars/.ready: Makefile
 	@command -v mvn >/dev/null || { echo "Maven fetches the runtimes, and there is none. Install it, e.g.: apt-get install maven" >&2; exit 1; }
@@ -90,7 +100,7 @@ build/jars/.ready: Makefile
 	@$(BIN)/uv pip sync -q --python .venv-lakehouse/bin/python --require-hashes conf/lakehouse/constraints.txt
 	@touch $@
 
-lakehouse-test: $(READY) java build/jars/.ready .venv-lakehouse/.ready  ## publish to Delta, Iceberg and S3, and read them with other tools
+lakehouse-test: $(READY) java build/jars/.ready .venv-lakehouse/.ready  ## publish to Delta, Iceberg and S3, read them with other tools, and follow the lineage
 	@$(BIN)/python -m pytest -m lakehouse -v tests/end_to_end/lakehouse
 
 lint: $(READY)  ## check style and formatting

@@ -1,4 +1,4 @@
-"""Peak memory of this process and its descendants."""
+"""Peak memory and processor time of this process and its descendants."""
 
 from __future__ import annotations
 
@@ -14,10 +14,23 @@ def measure_peaks() -> dict[str, int]:
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:
             continue  # it has ended since
-        kind = "driver (JVM)" if b"java" in command else "worker (Python)" if b"pyspark.daemon" in command else None
+        # Workers have the command line of the daemon that forked them, Spark's or ours.
+        kind = "driver (JVM)" if b"java" in command else "worker (Python)" if b".daemon\0" in command else None
         if kind:
             peaks[kind] = max(peaks.get(kind, 0), _peak(pid))
     return peaks
+
+
+def measure_processor_seconds() -> float:
+    """Return the processor time so far, also of children that have ended; it varies less by load than time does."""
+    ticks = 0
+    for pid in (os.getpid(), *list_descendants(os.getpid())):
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended since
+        ticks += sum(map(int, fields[11:15]))  # user and system, of the process and of its ended children
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def list_descendants(root: int) -> list[int]:

@@ -36,8 +36,14 @@ HINTS = {
     "CANNOT_MERGE": "write the column with one type in all files, or read the days that agree",
 }
 _FULL = ("No space left on device", "Disk quota exceeded")
-# Parts of Spark that write to its local folders: results of shuffles, spilled rows, cached blocks.
-_LOCAL_WRITERS = ("org.apache.spark.shuffle.", "org.apache.spark.storage.", "org.apache.spark.util.collection.")
+# Parts of Spark that write to its local folders: results of shuffles, spilled rows, cached blocks, copies of our code.
+_LOCAL_WRITERS = (
+    "org.apache.spark.shuffle.",
+    "org.apache.spark.storage.",
+    "org.apache.spark.util.collection.",
+    "org.apache.spark.SparkContext.addFile(",
+    "org.apache.spark.util.Utils$.fetchFile(",
+)
 _WORKER_FAILED = "An exception was thrown from the Python worker"
 _WORKER_DIED = "Python worker exited unexpectedly"
 _FRAME = re.compile(r'^  File "(.+)", line (\d+), in (\S+)$', re.MULTILINE)

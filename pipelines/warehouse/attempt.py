@@ -51,8 +51,11 @@ class Attempt:
 
     def __enter__(self) -> Attempt:
         remove_leftovers(self.storage)
-        # Fails before the work, not after, if the warehouse is not writable.
-        claim_attempt(self.storage, self.dt, self.run)
+        try:  # fails before the work, not after, if the warehouse is not writable
+            claim_attempt(self.storage, self.dt, self.run)
+        except AssayError:
+            self._discard()
+            raise
         return self
 
     def checkpoint(self, table: DataFrame) -> DataFrame:
@@ -136,20 +139,21 @@ class Attempt:
     def _record(self, status: str, facts: Mapping[str, Any]) -> Manifest:
         # In the order of their contracts: steps that run at once write them in any order.
         self.tables = {name: self.tables[name] for name in sorted(self.tables, key=_find_place)}
+        try:
+            committed_at = stamp_commit(self.storage, self.dt)
+            for name, record in self.tables.items() if self.storage.renames else ():
+                self.storage.move(self._locate(name), record.path)
+        except OSError as error:
+            raise PublishError(f"cannot publish the tables: {error}", where=self.storage.uri) from error
         manifest = Manifest(
             run=self.run,
             key=self.key,
             dt=self.dt,
             status=status,
-            committed_at=stamp_commit(self.storage, self.dt),
+            committed_at=committed_at,
             tables=self.tables,
             **redact_texts(facts),
         )
-        try:
-            for name, record in self.tables.items() if self.storage.renames else ():
-                self.storage.move(self._locate(name), record.path)
-        except OSError as error:
-            raise PublishError(f"cannot publish the tables: {error}", where=self.storage.uri) from error
         self.storage.create(manifest_path(self.dt, self.run), manifest.model_dump_json())
         return manifest
 
@@ -158,6 +162,10 @@ class Attempt:
     ) -> None:
         if isinstance(error, UnknownOutcomeError):  # the run may be committed: `assay vacuum` removes it if it is not
             return
+        self._discard()
+
+    def _discard(self) -> None:
+        """Remove what the attempt wrote outside of a committed run."""
         try:
             remove_attempt(self.storage, self.dt, self.run)
         except (OSError, AssayError) as failure:

@@ -55,16 +55,19 @@ class Storage:
     def put(self, name: str, content: str) -> None:
         """Write a file atomically: a reader sees all of it or nothing, also after a power failure."""
         target = self._at(name)
+        part = f"{target}.{uuid.uuid4().hex[:8]}.{name_process()}{PART}" if self.renames else None
         try:
             self._files.create_dir(target.rpartition("/")[0], recursive=True)
-            if self.renames:
-                part = f"{target}.{uuid.uuid4().hex[:8]}.{name_process()}{PART}"
+            if part is not None:
                 self._write(part, content)
                 self._files.move(part, target)
                 self._sync(target.rpartition("/")[0])
             else:
                 self._write(target, content)
         except OSError as error:
+            with suppress(OSError):  # a full disk has little space, and the unfinished file has some of it
+                if part is not None:
+                    self._remove(part)
             raise PublishError(
                 f"cannot write: {error}", where=self.path(name), hint="check that the warehouse is writable"
             ) from None

@@ -123,12 +123,12 @@ class FreshCommand:
 class WarmProcess:
     """A process that runs one command after the other, each through the door of the console command."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, wrapper: Sequence[str] = ()) -> None:
         self.place = place
         environment = place.build_environment()
         Plan().write(place.page)
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVER],
+            [*wrapper, sys.executable, "-c", SERVER],
             cwd=place.folder,
             env=environment,
             stdin=subprocess.PIPE,

@@ -10,8 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import duckdb
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 
 from pipelines.warehouse.runs import list_committed
@@ -32,29 +30,20 @@ SMALL = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module", autouse=True)
-def queries(demo: Path) -> Path:
-    """The queries with weights of at most 200: sums of their squares are exact, whatever the partitions."""
-    table = pq.read_table(demo / "data" / "queries" / "dt=2026-11-01" / "part-0.parquet")
-    light = table.set_column(table.schema.get_field_index("weight"), "weight", pc.divide(table["weight"], 100.0))
-    (demo / "light").mkdir()
-    pq.write_table(light, demo / "light" / "part-0.parquet")
-    return demo / "light"
-
-
 def build_job(demo: Path, warehouse: Path) -> list[str]:
     options = ["--config", str(demo / "demo.yaml"), "--date", "2026-11-01", "--set", f"warehouse={warehouse}"]
-    options += ["--set", f"inputs.queries.path={demo}/light", "--set", "compare={baseline: bm25, movers: 20}"]
-    return [str(ROOT / "jobs" / "evaluate.py"), *options]
+    return [str(ROOT / "jobs" / "evaluate.py"), *options, "--set", "compare={baseline: bm25, movers: 20}"]
 
 
-def start_on_cluster(cluster: Cluster, demo: Path, warehouse: Path) -> subprocess.Popen[bytes]:
+def start_on_cluster(
+    cluster: Cluster, demo: Path, warehouse: Path, *options: str, **variables: str
+) -> subprocess.Popen[bytes]:
     command = ["spark-submit", "--master", cluster.url, "--properties-file", str(ROOT / "conf/spark/cluster.conf")]
     with (cluster.folder / f"{warehouse.name}.log").open("ab") as log:
         return subprocess.Popen(
-            [*command, *SMALL, *build_job(demo, warehouse)],
+            [*command, *SMALL, *options, *build_job(demo, warehouse)],
             cwd=cluster.folder,
-            env=cluster.environment,
+            env=cluster.environment | variables,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -97,11 +86,18 @@ def wait_for_files(warehouse: Path, pattern: str, process: subprocess.Popen[byte
     assert process.poll() is None, "it ended before it could be disturbed"
 
 
-def test_a_cluster_gives_the_same_tables(cluster: Cluster, demo: Path, expected: Tables, tmp_path: Path) -> None:
-    process = start_on_cluster(cluster, demo, tmp_path / "cluster")
+def test_a_cluster_with_the_packed_environment_gives_the_same_tables(
+    cluster: Cluster, demo: Path, expected: Tables, tmp_path: Path
+) -> None:
+    python = (ROOT / "build" / "environment" / "bin" / "python").resolve()
+    missing = subprocess.run([python, "-c", "import numpy"], env={}, capture_output=True, check=False)
+    assert b"No module named 'numpy'" in missing.stderr, "the workers have the libraries from the archive only"
+    archive = ("--archives", f"{ROOT}/build/environment.tar.gz#environment")
+    packed = {"PYSPARK_PYTHON": "./environment/bin/python"}
+    process = start_on_cluster(cluster, demo, tmp_path / "packed", *archive, **packed)
     wait_for(lambda: len(cluster.list_executors()) == 2 or process.poll() is not None, "two executors", SECONDS)
-    assert process.wait(SECONDS) == 0, read_end(cluster, "cluster")
-    require_equal(read_tables(tmp_path / "cluster"), expected)
+    assert process.wait(SECONDS) == 0, read_end(cluster, "packed")
+    require_equal(read_tables(tmp_path / "packed"), expected)
 
 
 def test_spark_connect_gives_the_same_tables(cluster: Cluster, demo: Path, expected: Tables, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A real S3 server of this machine, and a proxy in front of it that loses answers."""
+"""A real S3 server of this machine, and a proxy in front of it that loses the answers to conditional puts."""
 
 from __future__ import annotations
 
@@ -54,11 +54,12 @@ def serve_s3(log: Path) -> Iterator[int]:
 
 
 class LosingProxy:
-    """Forwards bytes; the answers of the next `lost` puts are dropped after the server has carried them out."""
+    """Forwards bytes; the answers of the next `lost` conditional puts are dropped after they were carried out."""
 
     def __init__(self, port: int) -> None:
         self.lost = 0
-        self.puts = 0
+        self.ends_at_put = False  # stop answering when the next one arrives
+        self.created: list[str] = []  # the paths of the conditional puts so far
         self._upstream = port
         self._server = socket.create_server(("127.0.0.1", 0))
         self._sockets: list[socket.socket] = []
@@ -85,8 +86,11 @@ class LosingProxy:
     def _send(self, client: socket.socket, server: socket.socket, losing: threading.Event) -> None:
         with suppress(OSError):
             while data := client.recv(65_536):
-                if data.startswith(b"PUT "):
-                    self.puts += 1
+                if data.startswith(b"PUT ") and b"if-none-match: *" in data.lower():
+                    if self.ends_at_put:
+                        self.close()
+                        return
+                    self.created.append(data.split(b" ")[1].decode())
                     if self.lost > 0:
                         self.lost -= 1
                         losing.set()

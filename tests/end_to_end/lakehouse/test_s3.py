@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import assay
 from pipelines.warehouse import conditional_put
 from pipelines.warehouse.attempt import Attempt
 from pipelines.warehouse.runs import Manifest, list_committed, manifest_path
@@ -27,6 +28,7 @@ pytestmark = [
 ]
 
 DATE = dt.date(2026, 11, 1)
+INPUTS = ("rankings", "judgments", "queries")
 FACTS: dict[str, Any] = {
     "seconds": {}, "config": {}, "config_hash": "c", "code": "v", "spark": "4", "inputs": {}, "systems": ("a",),
     "conventions": {},
@@ -79,47 +81,68 @@ def test_a_manifest_is_never_overwritten(proxy: LosingProxy) -> None:
 
 def test_a_put_whose_answer_is_lost_is_looked_up_and_done(proxy: LosingProxy) -> None:
     storage = Storage("s3a://lake/lost")
-    proxy.lost, proxy.puts = 1, 0
+    proxy.lost = 1
     storage.create("runs/x.json", "ours")
-    assert (proxy.lost, proxy.puts) == (0, 1)  # carried out once, and not repeated
+    assert (proxy.lost, proxy.created) == (0, ["/lake/lost/runs/x.json"])  # carried out once, and not repeated
     assert storage.get("runs/x.json") == "ours"
 
 
-def test_a_store_that_stops_answering_leaves_the_outcome_unknown_and_the_tables(proxy: LosingProxy, s3: int) -> None:
-    storage = Storage("s3a://lake/silent")
-    former = commit(storage, "aaaaaaaaaaaa")
-    attempt = Attempt(storage, DATE, "bbbbbbbbbbbb")
-    with pytest.raises(UnknownOutcomeError, match="not known whether the run is committed") as raised, attempt:
+def test_a_store_that_stops_answering_before_the_put_publishes_nothing(proxy: LosingProxy) -> None:
+    attempt = Attempt(Storage("s3a://lake/stopped"), DATE, "aaaaaaaaaaaa")
+    with pytest.raises(PublishError, match="cannot publish the tables") as raised, attempt:
         attempt.write_arrow("segment_metrics", pa.table({"system": ["a"], "macro": [0.75]}))
         proxy.close()
         attempt.commit(**FACTS)
+    assert not isinstance(raised.value, UnknownOutcomeError)
+
+
+def test_a_store_that_stops_answering_at_the_put_leaves_the_outcome_unknown_and_the_tables(
+    proxy: LosingProxy, s3: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = Storage("s3a://lake/silent")
+    former = commit(storage, "aaaaaaaaaaaa")
+    attempt = Attempt(storage, DATE, "bbbbbbbbbbbb")
+    proxy.ends_at_put = True
+    with pytest.raises(UnknownOutcomeError, match="not known whether the run is committed") as raised, attempt:
+        attempt.write_arrow("segment_metrics", pa.table({"system": ["a"], "macro": [0.75]}))
+        attempt.commit(**FACTS)
     assert raised.value.exit_code == 5
     assert manifest_path("2026-11-01", attempt.run) in str(raised.value)
-    again = LosingProxy(s3)
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{again.port}")
-            storage = Storage("s3a://lake/silent")
-            assert [m.run for m in list_committed(storage)] == [former.run]
-            assert storage.exists(attempt.tables["segment_metrics"].path)
-    finally:
-        again.close()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{s3}")  # it answers again
+    storage = Storage("s3a://lake/silent")
+    assert [m.run for m in list_committed(storage)] == [former.run]
+    assert storage.exists(attempt.tables["segment_metrics"].path)
 
 
-def test_an_evaluation_publishes_to_s3a(proxy: LosingProxy, s3: int, run: Run, demo: Path, tmp_path: Path) -> None:
+def upload(folder: Path, prefix: str) -> None:
+    """Copy the files of a folder into the bucket."""
+    Storage("s3a://lake").copy(prefix, Storage(str(folder)), "")
+
+
+def test_an_evaluation_reads_from_s3a_and_commits_there_although_the_answer_is_lost(
+    proxy: LosingProxy, s3: int, run: Run, demo: Path, tmp_path: Path
+) -> None:
+    upload(demo / "data", "data")
     endpoint = f"http://127.0.0.1:{s3}"
-    jars = ",".join(str(jar) for pattern in ("hadoop-aws-*", "bundle-*") for jar in sorted(JARS.glob(pattern)))
     settings = {
-        "spark.jars": jars, "spark.hadoop.fs.s3a.endpoint": endpoint, "spark.hadoop.fs.s3a.path.style.access": "true",
-        "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g",
+        "spark.jars": ",".join(str(jar) for name in ("hadoop-aws-*", "bundle-*") for jar in JARS.glob(name)),
+        "spark.hadoop.fs.s3a.endpoint": endpoint, "spark.hadoop.fs.s3a.path.style.access": "true",
     }  # fmt: skip
-    words = [word for key, value in settings.items() for word in ("--set", f"spark.settings={{{key}: '{value}'}}")]
-    command = ["assay", "evaluate", "--config", demo / "demo.yaml", "--date", "2026-11-01"]
-    options = ["--set", "warehouse=s3a://lake/warehouse", "--set", "report=false", *words]
+    values = [f"spark.settings={{{key}: '{value}'}}" for key, value in settings.items()]
+    values += [f"inputs.{name}.path=s3a://lake/data/{name}/dt={{date}}" for name in INPUTS]
+    options = [word for value in (*values, "warehouse=s3a://lake/warehouse") for word in ("--set", value)]
+    command = ["assay", "evaluate", "--config", demo / "demo.yaml", "--date", "2026-11-01", *options]
+    proxy.lost = 1
     boto = borrow_boto(tmp_path / "boto")
-    done = run(*command, *options, **KEYS, AWS_ENDPOINT_URL=endpoint, PYTHONPATH=str(boto))
+    done = run(*command, **KEYS, AWS_ENDPOINT_URL=f"http://127.0.0.1:{proxy.port}", PYTHONPATH=str(boto))
     assert done.returncode == 0, done.stderr[-3000:]
     storage = Storage("s3a://lake/warehouse")
     (manifest,) = list_committed(storage)
-    assert manifest.tables["query_metrics"].rows == 9_000
-    assert storage.dataset(manifest.tables["query_metrics"].path).count_rows() == 9_000
+    commit = f"/lake/warehouse/{manifest_path('2026-11-01', manifest.run)}"
+    assert (proxy.lost, proxy.created) == (0, [commit])  # its answer was lost; it was looked up, and not repeated
+    means = storage.dataset(manifest.tables["segment_metrics"].path).to_table().to_pylist()
+    tables = [demo / "data" / name / "dt=2026-11-01" / "part-0.parquet" for name in INPUTS]
+    expected = assay.evaluate(*tables[:2], queries=tables[2], metrics=["ndcg@10", "recall@10", "recall@20"])
+    for row in expected.segment_metrics.to_dict("records"):
+        (published,) = [m for m in means if all(m[key] == row[key] for key in ("system", "segment", "value", "metric"))]
+        assert published["macro"] == row["macro"]

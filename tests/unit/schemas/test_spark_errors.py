@@ -24,7 +24,7 @@ FULL = """An error occurred while calling o158.parquet.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 5.0 failed 1 times, most recent \
 failure: Lost task 1.0 in stage 5.0 (TID 11) (192.0.2.2 executor driver): java.io.IOException: No space left on device
 	at java.base/java.io.FileOutputStream.writeBytes(Native Method)
-	at {writer}.write(Writer.java:59)
+	at {writer}(Writer.java:59)
 Caused by: java.io.IOException: No space left on device
 """
 BROKEN = """An error occurred while calling o68.parquet.
@@ -103,7 +103,13 @@ def test_a_killed_worker_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    "writer", ["org.apache.spark.storage.TimeTrackingOutputStream", "org.apache.spark.shuffle.sort.ShuffleWriter"]
+    "writer",
+    [
+        "org.apache.spark.storage.TimeTrackingOutputStream.write",
+        "org.apache.spark.shuffle.sort.ShuffleWriter.write",
+        "org.apache.spark.SparkContext.addFile",
+        "org.apache.spark.util.Utils$.fetchFile",
+    ],
 )
 def test_a_full_local_disk_names_the_folder(monkeypatch: pytest.MonkeyPatch, writer: str) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", "/small/disk")
@@ -119,7 +125,7 @@ def test_a_full_local_disk_is_reported_also_after_java_has_ended(monkeypatch: py
 
     monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
     monkeypatch.setattr(SparkSession, "getActiveSession", refuse)
-    error = find_cause(Exception(FULL.format(writer="org.apache.spark.shuffle.sort.ShuffleWriter")))
+    error = find_cause(Exception(FULL.format(writer="org.apache.spark.shuffle.sort.ShuffleWriter.write")))
     assert isinstance(error, PublishError)
     assert str(error).startswith(f"the disk of Spark's local files is full ({tempfile.gettempdir()})")
 
@@ -131,7 +137,7 @@ def test_a_full_disk_is_named_by_the_file_that_could_not_be_written() -> None:
 
 
 def test_a_full_warehouse_is_left_to_the_writer() -> None:
-    error = Exception(FULL.format(writer="org.apache.hadoop.fs.RawLocalFileSystem$LocalFSFileOutputStream"))
+    error = Exception(FULL.format(writer="org.apache.hadoop.fs.RawLocalFileSystem$LocalFSFileOutputStream.write"))
     assert find_cause(error) is None
     raise_cause(error)
 
