@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.inputs.validate import ValidatedInputs
-from pipelines.labels.build import LabelTables, build_labels
+from pipelines.labels.build import LabelTables, build_labels, grade_log
 from pipelines.labels.denoise.funnel import check_row_counts
+from pipelines.labels.denoise.nameless import choose_share
 from pipelines.labels.grade import grade_by_cuts
 from pipelines.labels.judgments import select_label_judgments
+from pipelines.labels.log_days import publish_days
 from pipelines.labels.log_shape import DROPPED, KEPT, diagnose_log, read_log_shape, sum_rows
 from pipelines.labels.pool import LogEvidence
 from pipelines.labels.settings import LabelSettings
+from pipelines.labels.window import tally_days
 from pipelines.warehouse.attempt import Attempt
 
 
@@ -40,15 +43,33 @@ def publish_labels(
     learned_days: Sequence[tuple[dt.date, dt.date]] = (),
 ) -> PublishedLabels:
     """Build and publish the labels of a run; `learned_days` are those that a compared system learned from."""
-    built = build_labels(
-        inputs.rows("impressions"),
-        inputs.rows("interactions"),
-        settings,
-        judgments=select_label_judgments(inputs.rows("judgments")) if "judgments" in inputs.tables else None,
-        checkpoint=attempt.checkpoint,
-        impressions_read=inputs.counts["impressions"].kept,
-        learned_days=learned_days,
-    )
+    judgments = select_label_judgments(inputs.rows("judgments")) if "judgments" in inputs.tables else None
+    impressions_read = inputs.counts["impressions"].kept
+    if inputs.days:
+        share = choose_share(impressions_read)
+        days = publish_days(attempt, inputs.days, settings, inspected_share=share)
+        log = tally_days(
+            days,
+            settings,
+            checkpoint=attempt.checkpoint,
+            inspected_share=share,
+            impressions_read=impressions_read,
+            learned_days=learned_days,
+        )
+        built = grade_log(log, settings, judgments=judgments, checkpoint=attempt.checkpoint, learned=bool(learned_days))
+        built = replace(built, quarantine=built.quarantine.unionByName(days.read("rejected")))
+        used = {"days": [record.path for record in days.records], "computed_days": days.computed}
+    else:
+        built = build_labels(
+            inputs.rows("impressions"),
+            inputs.rows("interactions"),
+            settings,
+            judgments=judgments,
+            checkpoint=attempt.checkpoint,
+            impressions_read=impressions_read,
+            learned_days=learned_days,
+        )
+        used = {}
     labels = attempt.write("labels", built.labels)
     attempt.write("propensities", built.propensities.coalesce(1))
     attempt.write("denoise_funnel", built.denoise_funnel.coalesce(1))
@@ -57,7 +78,7 @@ def publish_labels(
         judgments=select_scorable(labels, settings),
         rankings=built.logged_rankings,
         quarantine=built.quarantine,
-        facts=_collect_facts(built, inputs.counts["impressions"].kept),
+        facts=_collect_facts(built, impressions_read) | used,
         evidence=built.evidence,
     )
 
