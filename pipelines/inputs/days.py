@@ -18,7 +18,7 @@ from pipelines.inputs.read import InputTable, read_day
 from pipelines.inputs.settings import InputSource
 from pipelines.labels.propensity.registry import ESTIMATORS
 from pipelines.warehouse.code_version import hash_code
-from pipelines.warehouse.label_days import DayRecord, find_day
+from pipelines.warehouse.day_records import DayRecord, find_day
 from pipelines.warehouse.run_key import hash_json
 from pipelines.warehouse.storage import Storage
 from schemas.conform import ConformedTable, conform

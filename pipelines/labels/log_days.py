@@ -26,7 +26,8 @@ from pipelines.labels.denoise.users import flag_users, map_suspicion, mark_users
 from pipelines.labels.propensity.registry import ESTIMATORS
 from pipelines.labels.settings import LabelSettings
 from pipelines.warehouse.attempt import Attempt
-from pipelines.warehouse.label_days import DayRecord, DayWriter, read_part
+from pipelines.warehouse.day_records import DayRecord
+from pipelines.warehouse.label_days import DayWriter, read_part
 from pipelines.warehouse.storage import Storage
 from schemas.inputs import IMPRESSIONS, INTERACTIONS
 from schemas.label_days import SHOWN

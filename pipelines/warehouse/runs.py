@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 
 RUNS = "runs"
 REPORTS = "reports"
+LABEL_DAYS = "label_days"
 COMMITTED, REFUSED = "committed", "refused"  # the status of a run
 
 

@@ -13,7 +13,7 @@ from pipelines.config.model import Config
 from pipelines.label import label
 from pipelines.simulation.settings import DirtSettings, SimulationSettings
 from pipelines.simulation.simulate import simulate
-from pipelines.warehouse.label_days import list_day_records
+from pipelines.warehouse.day_records import list_day_records
 from pipelines.warehouse.runs import Manifest
 from pipelines.warehouse.storage import Storage
 from pipelines.warehouse.tables import read_table
