@@ -21,7 +21,7 @@ from pipelines.inputs.listing import FileListing
 from pipelines.inputs.read import InputTable, read_frame, read_input
 from pipelines.inputs.validate import ValidatedInputs, describe_input, validate_inputs
 from pipelines.plan import SMALL_BYTES, Outcome, Work
-from pipelines.quality.day_figures import count_days
+from pipelines.quality.day_figures import count_log
 from pipelines.quality.inspect import Inspection
 from pipelines.stages import Stages
 from pipelines.warehouse.attempt import Attempt
@@ -171,7 +171,7 @@ def _validate(
     def count(table: ConformedTable, request: CountRequest) -> CountResult:
         if not days or table.table.name not in LOG:
             return count_rows(table, request)
-        return count_days(days, table, request, config.sources()[table.table.name])
+        return count_log(days, table, request, config.sources()[table.table.name])
 
     return inspection, validate_inputs(tables, config, inspection.request_counts, count=count, days=days)
 

@@ -43,33 +43,11 @@ def publish_labels(
     learned_days: Sequence[tuple[dt.date, dt.date]] = (),
 ) -> PublishedLabels:
     """Build and publish the labels of a run; `learned_days` are those that a compared system learned from."""
-    judgments = select_label_judgments(inputs.rows("judgments")) if "judgments" in inputs.tables else None
     impressions_read = inputs.counts["impressions"].kept
     if inputs.days:
-        share = choose_share(impressions_read)
-        days = publish_days(attempt, inputs.days, settings, inspected_share=share)
-        log = tally_days(
-            days,
-            settings,
-            checkpoint=attempt.checkpoint,
-            inspected_share=share,
-            impressions_read=impressions_read,
-            learned_days=learned_days,
-        )
-        built = grade_log(log, settings, judgments=judgments, checkpoint=attempt.checkpoint, learned=bool(learned_days))
-        built = replace(built, quarantine=built.quarantine.unionByName(days.read("rejected")))
-        used = {"days": [record.path for record in days.records], "computed_days": days.computed}
+        built, used = _build_from_days(attempt, inputs, settings, learned_days)
     else:
-        built = build_labels(
-            inputs.rows("impressions"),
-            inputs.rows("interactions"),
-            settings,
-            judgments=judgments,
-            checkpoint=attempt.checkpoint,
-            impressions_read=impressions_read,
-            learned_days=learned_days,
-        )
-        used = {}
+        built, used = _build_from_scratch(attempt, inputs, settings, learned_days), {}
     labels = attempt.write("labels", built.labels)
     attempt.write("propensities", built.propensities.coalesce(1))
     attempt.write("denoise_funnel", built.denoise_funnel.coalesce(1))
@@ -81,6 +59,45 @@ def publish_labels(
         facts=_collect_facts(built, impressions_read) | used,
         evidence=built.evidence,
     )
+
+
+def _build_from_scratch(
+    attempt: Attempt, inputs: ValidatedInputs, settings: LabelSettings, learned_days: Sequence[tuple[dt.date, dt.date]]
+) -> LabelTables:
+    return build_labels(
+        inputs.rows("impressions"),
+        inputs.rows("interactions"),
+        settings,
+        judgments=_select_judgments(inputs),
+        checkpoint=attempt.checkpoint,
+        impressions_read=inputs.counts["impressions"].kept,
+        learned_days=learned_days,
+    )
+
+
+def _build_from_days(
+    attempt: Attempt, inputs: ValidatedInputs, settings: LabelSettings, learned_days: Sequence[tuple[dt.date, dt.date]]
+) -> tuple[LabelTables, dict[str, Any]]:
+    """The same labels from the days of the log, and the days for the manifest; those that are missing are committed."""
+    impressions_read = inputs.counts["impressions"].kept
+    share = choose_share(impressions_read)
+    days = publish_days(attempt, inputs.days, settings, inspected_share=share)
+    log = tally_days(
+        days,
+        settings,
+        checkpoint=attempt.checkpoint,
+        inspected_share=share,
+        impressions_read=impressions_read,
+        learned_days=learned_days,
+    )
+    judgments = _select_judgments(inputs)
+    built = grade_log(log, settings, judgments=judgments, checkpoint=attempt.checkpoint, learned=bool(learned_days))
+    used = {"days": [record.path for record in days.records], "computed_days": days.computed}
+    return replace(built, quarantine=built.quarantine.unionByName(days.read("rejected"))), used
+
+
+def _select_judgments(inputs: ValidatedInputs) -> DataFrame | None:
+    return select_label_judgments(inputs.rows("judgments")) if "judgments" in inputs.tables else None
 
 
 def reuse_labels(labels: DataFrame, settings: LabelSettings, run: str) -> PublishedLabels:

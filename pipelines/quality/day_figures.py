@@ -27,9 +27,7 @@ from schemas.conform import ConformedTable
 _DAYS, _OUTSIDE = "days", "outside"
 
 
-def count_days(
-    days: Sequence[LogDay], table: ConformedTable, request: CountRequest, source: InputSource
-) -> CountResult:
+def count_log(days: Sequence[LogDay], table: ConformedTable, request: CountRequest, source: InputSource) -> CountResult:
     """Count the rows of a log: those of new days are read, the others are known."""
     name = table.table.name
     results = []
