@@ -3,7 +3,7 @@
 python -m benchmarks.incremental --impressions 200000 --days 28
 
 Simulates a log with one folder per day, commits the window that ends a day before the last one, and then times the run
-of the last day, with all of its checks: incrementally and from scratch, in the same session and each in a new one.
+of the last day, with all of its checks: incrementally and from scratch, in a session of its own and in a warm one.
 """
 
 from __future__ import annotations
@@ -27,51 +27,66 @@ from pipelines.simulation.simulate import simulate
 
 SHOWN = 10
 FIRST = dt.date(2026, 1, 5)
+NAME = "assay benchmark incremental"
 
 
 def main() -> None:
-    """Measure and print one line per run."""
+    """Prepare the log and the window before the last day, then time the last day in all four ways."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--impressions", type=int, default=200_000, help="per day")
     parser.add_argument("--days", type=int, default=28)
     parser.add_argument("--queries", type=int, default=5_000)
     parser.add_argument("--memory", default="3g")
-    parser.add_argument("--folder", help="where to keep the log and the warehouses; a temporary folder by default")
+    parser.add_argument("--folder", help="where to keep log and warehouses for another call; default: a temporary one")
+    parser.add_argument("--prepare", action="store_true", help="stop before anything is timed")
     arguments = parser.parse_args()
+    partitions = str(8 + arguments.days * arguments.impressions // 500_000)
+    settings = {"spark.driver.memory": arguments.memory, "spark.sql.shuffle.partitions": partitions}
+    spark = SparkSettings(master="local[2]", settings=settings)
     folder = Path(arguments.folder or tempfile.mkdtemp(prefix="incremental-"))
     try:
-        measure(folder, arguments.impressions, arguments.days, arguments.queries, arguments.memory)
+        if not (folder / "before").exists():
+            prepare(spark, folder, arguments.impressions, arguments.days, arguments.queries)
+        if not arguments.prepare:
+            measure(spark, folder, arguments.days)
     finally:
         if arguments.folder is None:
             shutil.rmtree(folder)
 
 
-def measure(folder: Path, impressions: int, days: int, queries: int, memory: str) -> None:
-    """Time the run of the last day in all four ways."""
-    partitions = str(8 + days * impressions // 500_000)
-    settings = {"spark.driver.memory": memory, "spark.sql.shuffle.partitions": partitions}
-    spark_settings = SparkSettings(master="local[2]", settings=settings)
-    last = FIRST + dt.timedelta(days=days)
-    with open_session(spark_settings, "assay benchmark incremental") as spark:
+def prepare(settings: SparkSettings, folder: Path, impressions: int, days: int, queries: int) -> None:
+    """Simulate the log, and commit the window that ends a day before the last one."""
+    with open_session(settings, NAME) as spark:
         _write_log(spark, folder, impressions, days, queries)
-        _time(spark, folder, "incremental", last - dt.timedelta(days=1), days, "window before it, every day new")
-        _copy_warehouse(folder)
-        warm = _time(spark, folder, "incremental", last, days, "incremental, warm")
-        warm_scratch = _time(spark, folder, "scratch", last, days, "from scratch, warm")
-    print(f"warm: {warm / warm_scratch:.1%}", flush=True)
-    for name in ("incremental", "scratch"):
-        shutil.rmtree(folder / name)
-    (folder / "before").rename(folder / "incremental")
-    with open_session(spark_settings, "assay benchmark incremental") as spark:
+        _time(spark, folder, "incremental", _last_day(days) - dt.timedelta(days=1), days, "the window before, all new")
+    (folder / "incremental").rename(folder / "before")
+
+
+def measure(settings: SparkSettings, folder: Path, days: int) -> None:
+    """Time the last day: cold in sessions of their own, warm after each other in the first of them."""
+    last = _last_day(days)
+    _restore(folder)
+    with open_session(settings, NAME) as spark:
         cold = _time(spark, folder, "incremental", last, days, "incremental, cold")
-    with open_session(spark_settings, "assay benchmark incremental") as spark:
+        warm_scratch = _time(spark, folder, "scratch", last, days, "from scratch, warm")
+        _restore(folder)
+        warm = _time(spark, folder, "incremental", last, days, "incremental, warm")
+    print(f"warm: {warm / warm_scratch:.1%}", flush=True)
+    _restore(folder)
+    with open_session(settings, NAME) as spark:
         cold_scratch = _time(spark, folder, "scratch", last, days, "from scratch, cold")
     print(f"cold: {cold / cold_scratch:.1%}", flush=True)
 
 
-def _copy_warehouse(folder: Path) -> None:
-    """Keep the state before the last day for the cold run; file times are part of no key of the warehouse."""
-    shutil.copytree(folder / "incremental", folder / "before")
+def _last_day(days: int) -> dt.date:
+    return FIRST + dt.timedelta(days=days)
+
+
+def _restore(folder: Path) -> None:
+    """The warehouses as they were before the last day."""
+    for name in ("incremental", "scratch"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    shutil.copytree(folder / "before", folder / "incremental")
 
 
 def _write_log(spark: SparkSession, folder: Path, impressions: int, days: int, queries: int) -> None:
