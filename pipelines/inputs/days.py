@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from pipelines.config.model import Config
 from pipelines.inputs.contracts import resolve_contract
@@ -19,6 +19,7 @@ from pipelines.inputs.settings import InputSource
 from pipelines.labels.propensity.registry import ESTIMATORS
 from pipelines.warehouse.code_version import hash_code
 from pipelines.warehouse.day_records import DayRecord, find_day
+from pipelines.warehouse.label_days import read_part
 from pipelines.warehouse.run_key import hash_json
 from pipelines.warehouse.storage import Storage
 from schemas.conform import ConformedTable, conform
@@ -90,6 +91,13 @@ def describe_day_settings(config: Config, inputs: Mapping[str, InputTable]) -> d
         "history": ESTIMATORS.require(labels.propensity.estimator).history,
         "checks": config.checks,
     }
+
+
+def select_pages(days: Sequence[LogDay]) -> DataFrame:
+    """The pages (`serp_id`) that committed days show."""
+    window, records = days[0], [day.record for day in days if day.record is not None]
+    visits = read_part(window.spark, Storage(window.config.warehouse), records, "visits")
+    return visits.select("serp_id").distinct()
 
 
 def _list_day(spark: SparkSession, name: str, source: InputSource, day: dt.date) -> FileListing:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pipelines.config.model import Config
 from pipelines.inputs.contracts import resolve_contract
 from pipelines.inputs.count import CountRequest, CountResult, RowCount, count_ignored, count_rows
-from pipelines.inputs.days import LOG, LogDay
+from pipelines.inputs.days import LOG, LogDay, select_pages
 from pipelines.inputs.opinions import add_opinion_columns
 from pipelines.inputs.read import InputTable
 from pipelines.inputs.systems import require_one_file_per_system
@@ -49,11 +49,17 @@ class ValidatedInputs:
         return self.tables[name].rows
 
     def select_inspected(self, name: str) -> ConformedTable:
-        """The rows of an input to check for keys and references: all, or of an incremental log the days it reads."""
+        """The rows of an input to check for keys and references: all, or of an incremental log the days it reads.
+
+        Events on pages of other days are left out: their impressions are not read.
+        """
         days = self._inspected_days if name in LOG else ()
         if not days:
             return self.tables[name]
         rows = reduce(DataFrame.unionByName, [day.tables[name].marked_rows for day in days])
+        others = [day for day in self.days if all(day is not inspected for inspected in days)]
+        if name == "interactions" and others:
+            rows = rows.join(select_pages(others), on="serp_id", how="left_anti")
         return replace(self.tables[name], marked_rows=rows)
 
     def count_inspected(self) -> dict[str, int]:
