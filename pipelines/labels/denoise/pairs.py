@@ -97,20 +97,19 @@ def tally_kept(
     `numbers` are those of single rows; `table` has the pair, place and origin of each, at the index `owner`.
     """
 
-    def spread(column: Ints) -> Ints:
-        return column if owner is None else column[owner]
-
-    codes = {name: spread(encode_ids(table[name].fill_null(""))[0][0]) for name in (*PAIR, "context")}
+    codes = {name: encode_ids(table[name].fill_null(""))[0][0] for name in (*PAIR, "context")}
     systems = pc.dictionary_encode(table["system"].combine_chunks(), null_encoding="encode").indices.to_numpy()
-    position = spread(read_numbers(table, "position"))
     pair, _ = group_rows([codes[name] for name in PAIR])
+    position = read_numbers(table, "position")
+    alike = [read_numbers(table, name) for name in ("history", "shuffled", "learned", "page_mark")]
+    places = [pair, codes["context"], position, systems, read_numbers(table, "day", null=-1), *alike]
+    if owner is not None:  # rows of `table` are fewer than rows to count, so they are grouped first
+        places, pair, position = [group_rows(places)[0][owner]], pair[owner], position[owner]
     outcomes = apply_pair_rules(pair, numbers["person"], numbers["page"], position, numbers["clicks"], settings)
-    dropped_user = np.where(outcomes.bits != 0, numbers["person"], 0)
-    alike = [spread(read_numbers(table, name)) for name in ("history", "shuffled", "learned", "page_mark")]
-    day = spread(read_numbers(table, "day", null=-1))
-    keys = [pair, codes["context"], position, spread(systems), day, *alike, outcomes.bits, dropped_user]
-    counts = {name: numbers[name] for name in COUNTS} | {"users": outcomes.users}
     dropped = outcomes.bits != 0
+    dropped_user = np.where(dropped, numbers["person"], 0)
+    counts = {name: numbers[name] for name in COUNTS} | {"users": outcomes.users}
+    keys = [*places, outcomes.bits, dropped_user]
     return _sum_groups(table, keys, counts, outcomes.bits, pa.array(dropped_user, mask=~dropped), owner)
 
 
