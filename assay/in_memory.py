@@ -22,9 +22,10 @@ from pipelines.comparison.segments import build_excess_error
 from pipelines.comparison.settings import BANDS
 from pipelines.comparison.verdicts import Verdict, find_worst_verdicts, join_conditions
 from pipelines.config.model import Config
+from pipelines.inputs.contracts import resolve_contract
 from pipelines.inputs.count import RowCount
 from pipelines.inputs.in_memory import ConformedArrow, conform_arrow
-from pipelines.inputs.validate import ValidatedInputs, require_ranked, require_usable, resolve_contract
+from pipelines.inputs.validate import ValidatedInputs, require_ranked, require_usable
 from pipelines.scoring.require import (
     build_unclean_error,
     build_unjudged_error,

@@ -15,10 +15,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from pipelines.config.model import Config
+from pipelines.inputs.count import CountRequest, CountResult, count_rows
+from pipelines.inputs.days import LOG, LogDay, list_log_days
 from pipelines.inputs.listing import FileListing
 from pipelines.inputs.read import InputTable, read_frame, read_input
 from pipelines.inputs.validate import ValidatedInputs, describe_input, validate_inputs
 from pipelines.plan import SMALL_BYTES, Outcome, Work
+from pipelines.quality.day_figures import count_log
 from pipelines.quality.inspect import Inspection
 from pipelines.stages import Stages
 from pipelines.warehouse.attempt import Attempt
@@ -26,6 +29,7 @@ from pipelines.warehouse.catalog.publish import publish_to_catalog
 from pipelines.warehouse.code_version import hash_code
 from pipelines.warehouse.run_key import hash_json
 from pipelines.warehouse.storage import Storage
+from schemas.conform import ConformedTable
 from schemas.spark_errors import raise_input_errors
 
 
@@ -118,7 +122,8 @@ def open_run(plan: RunPlan, doing: str) -> Iterator[OpenRun]:
         plan.stages.tables = attempt.tables
         with plan.stages.stage("check"):
             plan = _store_costly(plan, attempt)
-            inspection, inputs = _validate(plan.config, plan.date, plan.inputs)
+            days = list_log_days(plan.spark, plan.config, plan.date, plan.inputs)
+            inspection, inputs = _validate(plan.config, plan.date, plan.inputs, days)
         facts = _describe_run(plan, inputs)
         yield OpenRun(plan=plan, attempt=attempt, inspection=inspection, inputs=inputs, facts=facts)
 
@@ -157,10 +162,18 @@ def _read_inputs(
     }
 
 
-def _validate(config: Config, date: dt.date, tables: Mapping[str, InputTable]) -> tuple[Inspection, ValidatedInputs]:
+def _validate(
+    config: Config, date: dt.date, tables: Mapping[str, InputTable], days: tuple[LogDay, ...] = ()
+) -> tuple[Inspection, ValidatedInputs]:
     """Validate the inputs; the figures for the quality checks are collected in the same pass."""
     inspection = Inspection.start(config, Storage(config.warehouse), date)
-    return inspection, validate_inputs(tables, config, inspection.request_counts)
+
+    def count(table: ConformedTable, request: CountRequest) -> CountResult:
+        if not days or table.table.name not in LOG:
+            return count_rows(table, request)
+        return count_log(days, table, request, config.sources()[table.table.name])
+
+    return inspection, validate_inputs(tables, config, inspection.request_counts, count=count, days=days)
 
 
 def _describe_run(plan: RunPlan, inputs: ValidatedInputs) -> dict[str, Any]:

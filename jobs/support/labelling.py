@@ -16,5 +16,7 @@ def describe_labelling(facts: Mapping[str, Any]) -> list[str]:
         f"{kind}: {read:,} read, {facts['kept'].get(kind, 0):,} kept, {facts['dropped'].get(kind, 0):,} dropped"
         for kind, read in facts["read"].items()
     ]
+    if "days" in facts:
+        lines.append(f"days of the log: {len(facts['days'])}, of which {facts['computed_days']} were read")
     lines += [f"{'!' if check['warning'] else ' '} {check['sentence']}" for check in facts["verdicts"]]
     return lines + describe_agreement(facts["agreement"])

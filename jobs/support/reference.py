@@ -13,6 +13,7 @@ from pipelines.config.model import Config
 from pipelines.inputs.settings import InputSource, RawSource
 from pipelines.quality.describe import render_quality_page
 from schemas.inputs import INPUTS
+from schemas.label_days import LABEL_DAY_PARTS
 from schemas.outputs import OUTPUTS
 from schemas.section import Names
 from udfs.describe import render_metrics_page
@@ -41,7 +42,13 @@ def render_tables_page() -> str:
     """Render the contract of every table that is read or published."""
     published = "Each published table also has `dt` (the date of the run) and `run`, its partition columns.\n"
     parts = [_GENERATED, "# Table reference\n", "## What Assay reads\n", *[t.markdown() for t in INPUTS.values()]]
-    return "\n".join([*parts, "## What Assay publishes\n", published, *[t.markdown() for t in OUTPUTS.values()]])
+    parts += ["## What Assay publishes\n", published, *[table.markdown() for table in OUTPUTS.values()]]
+    kept = (
+        "With `labels.incremental`, each day of a log has these parts in `label_days/dt=DAY/key=…`. They are for later "
+        "runs only and may change with any version; a part without rows may be missing.\n"
+    )
+    parts += ["## What Assay keeps for later runs\n", kept, *[part.markdown() for part in LABEL_DAY_PARTS.values()]]
+    return "\n".join(parts)
 
 
 PAGES = {

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pipelines.comparison.settings import PAGE, GateCondition, strip_page
+from pipelines.inputs.format_registry import FORMATS
 from schemas.errors import did_you_mean
 from schemas.outputs import QUERY_METRICS
 from udfs.registry import POOL, parse_metric
@@ -27,6 +28,7 @@ def check_requirements(config: Config) -> None:
     _check_label_source(config)
     _check_label_draws(config)
     _check_opinions(config)
+    _check_incremental(config)
 
 
 def find_missing_posterior(config: Config) -> str | None:
@@ -173,3 +175,27 @@ def _check_opinions(config: Config) -> None:
     if config.inputs.opinions is not None and not config.posterior:
         need = "conventions.unjudged posterior" if missing is None else missing
         raise ValueError(f"inputs.opinions are weighed by the clicks of a log in a posterior, which needs {need}")
+
+
+def _check_incremental(config: Config) -> None:
+    """Refuse incremental labels of a log whose days cannot be read one by one."""
+    if not config.labels.incremental:
+        return
+    impressions, interactions = config.inputs.impressions, config.inputs.interactions
+    if impressions is None or interactions is None or config.labels_of is not None:
+        raise ValueError(
+            "labels.incremental needs a log, inputs.impressions and inputs.interactions, without labels_of"
+        )
+    for name, source in {"impressions": impressions, "interactions": interactions}.items():
+        where = f"labels.incremental reads inputs.{name} day by day"
+        if not source.paths or not all("{date}" in path for path in source.paths):
+            raise ValueError(f"{where}, which needs a path with {{date}}, not a table or view")
+        if FORMATS[source.format].readers is not None:
+            raise ValueError(f"{where}, but the format {source.format} reads whole logs: use parquet, csv or json")
+        if "{date}" in (source.where or ""):
+            raise ValueError(f"{where}, so its where cannot have {{date}}, the date of the run")
+    if impressions.days != interactions.days or impressions.days == 1:
+        raise ValueError(
+            "labels.incremental needs a window of several days, the same for impressions and interactions: set "
+            f"inputs.impressions.days ({impressions.days}) and inputs.interactions.days ({interactions.days})"
+        )

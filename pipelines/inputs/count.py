@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import reduce
 from typing import Any, Literal
 
@@ -83,7 +83,7 @@ def count_rows(table: ConformedTable, request: CountRequest) -> CountResult:
         counted = _aggregate(table, aggregates, sample)
     groups = _merge_groups(table.table.name, counted, aggregates)
     kept = [group for group in groups if group["reason"] is None]
-    merged = [_merge_values(aggregate, [group[_name(n)] for group in groups]) for n, aggregate in aggregates.items()]
+    merged = [merge_values(aggregate, [group[_name(n)] for group in groups]) for n, aggregate in aggregates.items()]
     split = [group["system"] for group in kept if table.has_files and group["first_file"] != group["last_file"]]
     grades = [float(group["max_grade"]) for group in kept if group["max_grade"] is not None]
     return CountResult(
@@ -94,6 +94,29 @@ def count_rows(table: ConformedTable, request: CountRequest) -> CountResult:
         text_bytes=sum(group["text_bytes"] or 0 for group in kept),
         values=dict(zip(request.aggregates, merged, strict=True)),
         sample=None if sample is None else _select_sample(counted, list(sample.columns)),
+    )
+
+
+def dump_result(result: CountResult) -> dict[str, Any]:
+    """The result as JSON, its values in the order of the request."""
+    return {
+        "rows": asdict(result.rows),
+        "systems": sorted(result.systems),
+        "text_bytes": result.text_bytes,
+        "values": list(result.values.values()),
+    }
+
+
+def load_result(stored: Mapping[str, Any], request: CountRequest) -> CountResult:
+    """The result of a request, as `dump_result` stored it."""
+    return CountResult(
+        rows=RowCount(**stored["rows"]),
+        systems=frozenset(stored["systems"]),
+        split_systems=frozenset(),
+        max_grade=None,
+        text_bytes=stored["text_bytes"],
+        values=dict(zip(request.aggregates, stored["values"], strict=True)),
+        sample=None,
     )
 
 
@@ -149,7 +172,8 @@ def _merge_groups(name: str, counted: pa.Table, aggregates: Mapping[int, RowAggr
     return groups
 
 
-def _merge_values(aggregate: RowAggregate, values: Sequence[Any]) -> Any:
+def merge_values(aggregate: RowAggregate, values: Sequence[Any]) -> Any:
+    """The value of an aggregate over all rows, from those over groups of them."""
     parts = [value for value in values if value is not None]
     if aggregate.merge == "sum":
         return sum(parts)

@@ -63,8 +63,11 @@ def window_dates(date: dt.date, days: int) -> list[dt.date]:
     return [date - dt.timedelta(days=back) for back in reversed(range(days))]
 
 
-def list_locally(name: str, source: RawSource, date: dt.date) -> FileListing | None:
-    """List the files of an input without Spark; None where only Spark can tell what its path leads to."""
+def list_locally(name: str, source: RawSource, date: dt.date, *, required: bool = True) -> FileListing | None:
+    """List the files of an input without Spark; None where only Spark can tell what its path leads to.
+
+    An input without files is an error where it is `required`.
+    """
     if source.table is not None:
         return None
     if isinstance(source, InputSource) and source.view is not None:
@@ -93,10 +96,12 @@ def list_locally(name: str, source: RawSource, date: dt.date) -> FileListing | N
         ) from None
     except OSError:  # Spark reports what cannot be read
         return None
-    return _describe(name, source, date, places, list(existing), totals, skipped)
+    return _describe(name, source, date, places, list(existing), totals, skipped, required=required)
 
 
-def list_with_spark(spark: SparkSession, name: str, source: RawSource, date: dt.date) -> FileListing:
+def list_with_spark(
+    spark: SparkSession, name: str, source: RawSource, date: dt.date, *, required: bool = True
+) -> FileListing:
     """List the files of a path with Spark, which knows every file system."""
     places = _locate_days(source, date)
     existing = list(places)
@@ -104,7 +109,7 @@ def list_with_spark(spark: SparkSession, name: str, source: RawSource, date: dt.
     if totals is None:
         existing = [p for p in places if len(places) > 1 and _sum_with_spark(spark, [p]) is not None]
         totals = _sum_with_spark(spark, existing) if existing else None
-    return _describe(name, source, date, places, existing, totals or _FileTotals(0, 0, 0))
+    return _describe(name, source, date, places, existing, totals or _FileTotals(0, 0, 0), required=required)
 
 
 def _combine(parts: Mapping[str, FileListing]) -> FileListing:
@@ -141,10 +146,12 @@ def _describe(
     existing: Sequence[str],
     totals: _FileTotals,
     skipped: tuple[str, ...] = (),
+    *,
+    required: bool = True,
 ) -> FileListing:
     missing = [place for place in places if place not in existing]
     fixed = [place for place in missing if place in source.paths]  # without a date in it
-    if fixed or not totals.files:
+    if required and (fixed or not totals.files):
         dated = "{date}" in "".join(source.paths) and not fixed
         first, last = min(fixed or places), max(fixed or places)
         raise InputError(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from pipelines.inputs.format_registry import FORMATS
 from pipelines.inputs.listing import FileListing, hash_totals, list_with_spark
@@ -29,6 +30,7 @@ class InputTable:
     ignored: DataFrame | None = None  # the rows that a preset sorts out, with the reason in `_ignored`
     skipped: tuple[str, ...] = ()  # files and folders beside those that were read
     is_costly: bool = False  # whether a preset joins and sorts a log to read it, so that it should be read once
+    file_schema: StructType | None = None  # the columns of its files, before any expression
 
 
 def read_input(
@@ -80,7 +82,8 @@ def _read(spark: SparkSession, name: str, source: RawSource, date: dt.date, list
     listing = listing or list_with_spark(spark, name, source, date)
     with raise_input_errors(f"inputs.{name}: {', '.join(listing.places)}"):
         read = FORMATS[source.format].find_reader(name)
-        raw = filter_rows(read(spark, listing.places, source.options), name, source, date)
+        rows = read(spark, listing.places, source.options)
+        raw = filter_rows(rows, name, source, date)
         kept, ignored = _split_ignored(raw)
     return InputTable(
         raw=kept,
@@ -91,7 +94,25 @@ def _read(spark: SparkSession, name: str, source: RawSource, date: dt.date, list
         files=listing.files,
         digest=listing.digest,
         skipped=listing.skipped,
+        file_schema=rows.schema,
     )
+
+
+def read_day(
+    spark: SparkSession, name: str, source: InputSource, date: dt.date, listing: FileListing, window: InputTable
+) -> DataFrame:
+    """Read the files of one day of a window, with the columns that the files of the whole window have."""
+    if not listing.files or window.file_schema is None:
+        return window.raw.where(F.lit(False))
+    with raise_input_errors(f"inputs.{name}: {', '.join(listing.places)}"):
+        rows = FORMATS[source.format].find_reader(name)(spark, listing.places, source.options)
+        columns = [
+            (F.col(f"`{field.name}`") if field.name in rows.columns else F.lit(None))
+            .cast(field.dataType)
+            .alias(field.name)
+            for field in window.file_schema
+        ]
+        return add_expressions(filter_rows(rows.select(*columns), name, source, date), name, source)
 
 
 def _split_ignored(raw: DataFrame) -> tuple[DataFrame, DataFrame | None]:

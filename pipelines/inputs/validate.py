@@ -11,21 +11,22 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.config.model import Config
+from pipelines.inputs.contracts import resolve_contract
 from pipelines.inputs.count import CountRequest, CountResult, RowCount, count_ignored, count_rows
+from pipelines.inputs.days import LOG, LogDay, select_pages
 from pipelines.inputs.opinions import add_opinion_columns
 from pipelines.inputs.read import InputTable
 from pipelines.inputs.systems import require_one_file_per_system
 from pipelines.warehouse.concurrent import run_concurrently
 from schemas.conform import SOURCE_FILE, ConformedTable, conform
 from schemas.errors import ConfigurationError, DataQualityError, InputError, did_you_mean
-from schemas.inputs import INPUTS
 from schemas.outputs import QUARANTINE
 from schemas.spark_errors import raise_input_errors
-from schemas.table import Column, Table
 
 TOP_GRADE = 3.0  # of labels built from behaviour
 
 BuildRequests = Callable[[Mapping[str, ConformedTable]], Mapping[str, CountRequest]]
+CountTable = Callable[[ConformedTable, CountRequest], CountResult]
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class ValidatedInputs:
     systems: tuple[str, ...]
     max_grade: float
     from_behaviour: bool  # whether labels are built from a log
+    days: tuple[LogDay, ...] = ()  # of the log, where labels are incremental
 
     @property
     def counts(self) -> dict[str, RowCount]:
@@ -47,19 +49,50 @@ class ValidatedInputs:
         """The rows of an input that fit its contract."""
         return self.tables[name].rows
 
+    def select_inspected(self, name: str) -> ConformedTable:
+        """The rows of an input to check for keys and references: all, or of an incremental log the days it reads.
+
+        Events on pages of other days are left out: their impressions are not read.
+        """
+        days = self._inspected_days if name in LOG else ()
+        if not days:
+            return self.tables[name]
+        rows = reduce(DataFrame.unionByName, [day.tables[name].marked_rows for day in days])
+        others = [day for day in self.days if all(day is not inspected for inspected in days)]
+        if name == "interactions" and others:
+            rows = rows.join(select_pages(others), on="serp_id", how="left_anti")
+        return replace(self.tables[name], marked_rows=rows)
+
+    def count_inspected(self) -> dict[str, int]:
+        """The usable rows of the days that an incremental log reads."""
+        days = self._inspected_days
+        return {name: sum(day.results[name].rows.kept for day in days) for name in LOG} if days else {}
+
+    @property
+    def _inspected_days(self) -> Sequence[LogDay]:
+        """The days without committed statistics; where there are none, the last one."""
+        return [day for day in self.days if day.record is None] or self.days[-1:]
+
     def quarantine(self) -> DataFrame:
-        """The rejected rows of all inputs; inputs without any are not read again."""
-        rejected = [self.tables[name].rejected_rows for name, count in self.counts.items() if count.rejected]
+        """The rejected rows of all inputs but an incremental log; inputs without any are not read again."""
+        names = [name for name, count in self.counts.items() if count.rejected and not (self.days and name in LOG)]
+        rejected = [self.tables[name].rejected_rows for name in names]
         empty = next(iter(self.tables.values())).rejected_rows.where(F.lit(False))
         return reduce(DataFrame.unionByName, rejected, empty).select(*QUARANTINE.names)
 
 
 def validate_inputs(
-    inputs: Mapping[str, InputTable], config: Config, build_requests: BuildRequests = lambda _: {}
+    inputs: Mapping[str, InputTable],
+    config: Config,
+    build_requests: BuildRequests = lambda _: {},
+    *,
+    count: CountTable = count_rows,
+    days: tuple[LogDay, ...] = (),
 ) -> ValidatedInputs:
     """Conform and count every input, and refuse one that is empty or largely unusable.
 
-    `build_requests` says what else to compute in the pass that counts the rows.
+    `build_requests` says what else to compute in the pass that counts the rows. `count` counts them; for a log with
+    `days`, it can add up what is known of each day.
     """
     tables: dict[str, ConformedTable] = {}
     for name, source in config.sources().items():
@@ -72,13 +105,13 @@ def validate_inputs(
             tables[name] = conform(inputs[name].raw, contract, columns=source.columns)
     requests = build_requests(tables)
 
-    def count(name: str) -> CountResult:
+    def count_input(name: str) -> CountResult:
         with raise_input_errors(_describe_place(name, inputs[name])):
-            result = count_rows(tables[name], requests.get(name, CountRequest()))
+            result = count(tables[name], requests.get(name, CountRequest()))
             ignored = count_ignored(inputs[name].ignored)
             return replace(result, rows=replace(result.rows, ignored=ignored))
 
-    counted = run_concurrently([partial(count, name) for name in tables])
+    counted = run_concurrently([partial(count_input, name) for name in tables])
     results: dict[str, CountResult] = dict(zip(tables, counted, strict=True))
     for name, table in tables.items():
         require_one_file_per_system(table, results[name], where=_describe_place(name, inputs[name]))
@@ -95,6 +128,7 @@ def validate_inputs(
         systems=systems,
         max_grade=TOP_GRADE if from_behaviour else float(results["judgments"].max_grade or 0.0),
         from_behaviour=from_behaviour,
+        days=days,
     )
 
 
@@ -111,30 +145,6 @@ def describe_input(source: InputTable, count: RowCount) -> dict[str, Any]:
         },
         **asdict(count),
     }
-
-
-def resolve_contract(name: str, config: Config) -> Table:
-    """The contract of an input, with the columns that this configuration adds to it."""
-    table = INPUTS[name]
-    if name == "rankings":
-        return _resolve_rankings(table, config)
-    if name == "judgments" and config.statistics.label_draws and not config.behaviour:
-        deviation = Column("grade_sd", "double", "standard deviation of the grade", nullable=True, minimum=0)
-        return table.add_columns([deviation])
-    if name == "impressions":
-        contexts = dict.fromkeys([*config.labels.contexts, *config.page_columns])
-        return table.add_columns(Column(context, "string", "a context", nullable=True) for context in contexts)
-    segments = config.query_columns if name == "queries" else ()
-    return table.add_columns(Column(segment, "string", "a segment", nullable=True) for segment in segments)
-
-
-def _resolve_rankings(table: Table, config: Config) -> Table:
-    """The contract of rankings, whose lists may differ by the columns of the log that segments use."""
-    if config.conventions.order != "rank":  # a row needs a score then, and its rank is ignored
-        columns = tuple(replace(c, optional=c.optional and c.name != "score") for c in table.columns)
-        table = replace(table, columns=columns, unread=("rank",))
-    pages = [Column(name, "string", "where the list was shown", optional=True) for name in config.page_columns]
-    return replace(table.add_columns(pages), key=(*table.key, *config.page_columns)) if pages else table
 
 
 def require_ranked(config: Config, systems: Sequence[str]) -> None:

@@ -10,7 +10,13 @@ from pyspark.sql import functions as F
 from pipelines.labels.attribute import attribute_events, count_attributions
 from pipelines.labels.denoise.funnel import count_funnel, require_kept_rows, select_quarantine
 from pipelines.labels.denoise.nameless import SharedUser, choose_share, find_shared_user, mark_nameless
-from pipelines.labels.denoise.pages import LAST_PAGE, apply_page_rules, combine_events, select_last_pages
+from pipelines.labels.denoise.pages import (
+    LAST_PAGE,
+    apply_page_rules,
+    combine_events,
+    name_context,
+    select_last_pages,
+)
 from pipelines.labels.denoise.pairs import select_cells, tally_rows
 from pipelines.labels.denoise.users import find_suspect_users, mark_users, select_visits
 from pipelines.labels.grade import count_examinations, grade_pairs
@@ -28,6 +34,16 @@ from pipelines.labels.settings import LabelSettings
 from pipelines.warehouse.checkpoint import Checkpointer
 from schemas.inputs import IMPRESSIONS, INTERACTIONS
 from schemas.table import Table
+
+
+@dataclass(frozen=True)
+class TalliedLog:
+    """The counts of a log after attribution and denoising."""
+
+    tallied: DataFrame  # see `tally_rows`
+    attributions: DataFrame  # kind, attribution, events
+    logged_rankings: DataFrame  # the lists that the logged systems served last
+    shared_user: SharedUser | None  # an id that stands for many people
 
 
 @dataclass(frozen=True)
@@ -64,6 +80,27 @@ def build_labels(
     need single days sample a log of more than a million impressions. `learned_days` are those that a compared system
     learned from: the evidence for posteriors is from the other days, where there are any; labels are from all.
     """
+    log = tally_log(
+        impressions,
+        interactions,
+        settings,
+        checkpoint=checkpoint,
+        impressions_read=impressions_read,
+        learned_days=learned_days,
+    )
+    return grade_log(log, settings, judgments=judgments, checkpoint=checkpoint, learned=bool(learned_days))
+
+
+def tally_log(
+    impressions: DataFrame,
+    interactions: DataFrame,
+    settings: LabelSettings,
+    *,
+    checkpoint: Checkpointer,
+    impressions_read: int | None,
+    learned_days: Sequence[tuple[dt.date, dt.date]],
+) -> TalliedLog:
+    """Attribute and denoise a log, and count its rows; see `build_labels` for the parameters."""
     share = choose_share(impressions_read)
     complete = add_optional_columns(impressions, IMPRESSIONS)
     visits = checkpoint(select_visits(complete))
@@ -72,7 +109,7 @@ def build_labels(
     events = mark_nameless(add_optional_columns(interactions, INTERACTIONS), shared_user)
     attributed = checkpoint(attribute_events(events, window_days=settings.attribution.window_days))
     suspects = find_suspect_users(mark_nameless(visits, shared_user), settings.denoise)
-    rows = combine_events(shown, attributed, contexts=settings.contexts)
+    rows = combine_events(shown, attributed, context=name_context(settings.contexts))
     marked = mark_users(rows, suspects, settings.denoise)
     history = ESTIMATORS.require(settings.propensity.estimator).history
     tallied = checkpoint(
@@ -85,6 +122,26 @@ def build_labels(
             impressions=impressions_read,
         )
     )
+    return TalliedLog(
+        tallied=tallied,
+        attributions=count_attributions(attributed),
+        logged_rankings=select_last_pages(
+            apply_page_rules(marked, settings.denoise, impressions=impressions_read, also=LAST_PAGE)
+        ),
+        shared_user=shared_user,
+    )
+
+
+def grade_log(
+    log: TalliedLog,
+    settings: LabelSettings,
+    *,
+    judgments: DataFrame | None,
+    checkpoint: Checkpointer,
+    learned: bool,
+) -> LabelTables:
+    """Correct the counts of a log for position bias, and grade them; `learned` as in `_gather_evidence`."""
+    tallied = log.tallied
     require_kept_rows(tallied, settings.denoise)
     cells = _select_cells(tallied, settings)
     records = checkpoint(estimate_propensities(cells, tallied, settings.propensity))
@@ -95,14 +152,12 @@ def build_labels(
         denoise_funnel=count_funnel(tallied),
         quarantine=select_quarantine(tallied),
         diagnostics=select_diagnostics(records),
-        attributions=count_attributions(attributed),
+        attributions=log.attributions,
         agreement=None if judgments is None else measure_agreement(labels, judgments, settings.human),
-        logged_rankings=select_last_pages(
-            apply_page_rules(marked, settings.denoise, impressions=impressions_read, also=LAST_PAGE)
-        ),
+        logged_rankings=log.logged_rankings,
         log_shape=measure_log_shape(tallied),
-        shared_user=shared_user,
-        evidence=_gather_evidence(tallied, records, settings, learned=bool(learned_days)),
+        shared_user=log.shared_user,
+        evidence=_gather_evidence(tallied, records, settings, learned=learned),
     )
 
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.inputs.validate import ValidatedInputs
-from pipelines.labels.build import LabelTables, build_labels
+from pipelines.labels.build import LabelTables, build_labels, grade_log
 from pipelines.labels.denoise.funnel import check_row_counts
+from pipelines.labels.denoise.nameless import choose_share
 from pipelines.labels.grade import grade_by_cuts
 from pipelines.labels.judgments import select_label_judgments
+from pipelines.labels.log_days import publish_days
 from pipelines.labels.log_shape import DROPPED, KEPT, diagnose_log, read_log_shape, sum_rows
 from pipelines.labels.pool import LogEvidence
 from pipelines.labels.settings import LabelSettings
+from pipelines.labels.window import tally_days
 from pipelines.warehouse.attempt import Attempt
 from pipelines.warehouse.concurrent import run_concurrently
 
@@ -41,21 +44,17 @@ def publish_labels(
     learned_days: Sequence[tuple[dt.date, dt.date]] = (),
 ) -> PublishedLabels:
     """Build and publish the labels of a run; `learned_days` are those that a compared system learned from."""
-    built = build_labels(
-        inputs.rows("impressions"),
-        inputs.rows("interactions"),
-        settings,
-        judgments=select_label_judgments(inputs.rows("judgments")) if "judgments" in inputs.tables else None,
-        checkpoint=attempt.checkpoint,
-        impressions_read=inputs.counts["impressions"].kept,
-        learned_days=learned_days,
-    )
+    impressions_read = inputs.counts["impressions"].kept
+    if inputs.days:
+        built, used = _build_from_days(attempt, inputs, settings, learned_days)
+    else:
+        built, used = _build_from_scratch(attempt, inputs, settings, learned_days), {}
     labels, _, _, facts = run_concurrently(
         [
             lambda: attempt.write("labels", built.labels),
             lambda: attempt.write("propensities", built.propensities.coalesce(1)),
             lambda: attempt.write("denoise_funnel", built.denoise_funnel.coalesce(1)),
-            lambda: _collect_facts(built, inputs.counts["impressions"].kept),
+            lambda: _collect_facts(built, impressions_read),
         ]
     )
     return PublishedLabels(
@@ -63,9 +62,48 @@ def publish_labels(
         judgments=select_scorable(labels, settings),
         rankings=built.logged_rankings,
         quarantine=built.quarantine,
-        facts=facts,
+        facts=facts | used,
         evidence=built.evidence,
     )
+
+
+def _build_from_scratch(
+    attempt: Attempt, inputs: ValidatedInputs, settings: LabelSettings, learned_days: Sequence[tuple[dt.date, dt.date]]
+) -> LabelTables:
+    return build_labels(
+        inputs.rows("impressions"),
+        inputs.rows("interactions"),
+        settings,
+        judgments=_select_judgments(inputs),
+        checkpoint=attempt.checkpoint,
+        impressions_read=inputs.counts["impressions"].kept,
+        learned_days=learned_days,
+    )
+
+
+def _build_from_days(
+    attempt: Attempt, inputs: ValidatedInputs, settings: LabelSettings, learned_days: Sequence[tuple[dt.date, dt.date]]
+) -> tuple[LabelTables, dict[str, Any]]:
+    """The same labels from the days of the log, and the days for the manifest; those that are missing are committed."""
+    impressions_read = inputs.counts["impressions"].kept
+    share = choose_share(impressions_read)
+    days = publish_days(attempt, inputs.days, settings, inspected_share=share)
+    log = tally_days(
+        days,
+        settings,
+        checkpoint=attempt.checkpoint,
+        inspected_share=share,
+        impressions_read=impressions_read,
+        learned_days=learned_days,
+    )
+    judgments = _select_judgments(inputs)
+    built = grade_log(log, settings, judgments=judgments, checkpoint=attempt.checkpoint, learned=bool(learned_days))
+    used = {"days": [record.path for record in days.records], "computed_days": days.computed}
+    return replace(built, quarantine=built.quarantine.unionByName(days.read("rejected"))), used
+
+
+def _select_judgments(inputs: ValidatedInputs) -> DataFrame | None:
+    return select_label_judgments(inputs.rows("judgments")) if "judgments" in inputs.tables else None
 
 
 def reuse_labels(labels: DataFrame, settings: LabelSettings, run: str) -> PublishedLabels:

@@ -57,6 +57,11 @@ class LabelSettings(Section):
     contexts: tuple[str, ...] = Field(
         (), description="Columns of impressions whose values have their own curves, e.g. device."
     )
+    incremental: bool = Field(
+        False,
+        description="Keep the statistics of each day of the log in the warehouse, so that a run reads only days that "
+        "are new or changed. Needs `{date}` in the paths of the log, and `days`.",
+    )
     denoise: DenoiseSettings = Field(DenoiseSettings(), description="Which rows are dropped as noise.")
     attribution: AttributionSettings = Field(
         AttributionSettings(), description="Which click a cart or purchase belongs to."

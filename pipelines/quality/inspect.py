@@ -83,10 +83,11 @@ class Inspection:
         if "impressions" in figures and "interactions" in figures:
             figures["interactions"]["shown"] = counts["impressions"].kept
         if self.config.checks == "full":
-            kept = {name: count.kept for name, count in counts.items()}
+            tables = {name: validated.select_inspected(name) for name in validated.tables}
+            kept = {name: count.kept for name, count in counts.items()} | validated.count_inspected()
             samples = {name: result.sample for name, result in validated.results.items()}
             target = self.config.quality.sample_rows
-            references = collect_reference_figures(validated.tables, kept, samples, target=target)
+            references = collect_reference_figures(tables, kept, samples, target=target)
             for name, reference_figures in references.items():
                 figures[name] |= reference_figures
         records = {name: describe_input(inputs[name], counts[name]) for name in figures}
@@ -134,15 +135,16 @@ class Inspection:
         name, tolerated = table.table.name, self.config.max_rejected
         result = validated.results[name]
         suite = self._suites.validate_counts(table.table, table.cast_rows, result.values, tolerated=tolerated)
-        rejected = table.rejected_rows.limit(3).collect() if result.rows.rejected else []
+        inspected = validated.select_inspected(name)
+        rejected = inspected.rejected_rows.limit(3).collect() if result.rows.rejected else []
         columns = self.config.sources()[name].columns
         sample = [format_rejected_row(row["reason"], row["row"], columns) for row in rejected]
         usable = check_usable_rows(name, result.rows, tolerated=tolerated, sample=sample)
         self._add_suite_result(name, replace(suite, results=(usable, *suite.results)))
         days = list_requested_days(self.config.sources()[name], self.date)
         ranked = "system" in table.source_columns and result.rows.rejected
-        lost = {"lost_systems": find_lost_systems(table)} if ranked else {}
-        return collect_row_figures(result.values, days) | count_distinct_ids(table) | lost
+        lost = {"lost_systems": find_lost_systems(inspected)} if ranked else {}
+        return collect_row_figures(result.values, days) | count_distinct_ids(inspected) | lost
 
     def _add_suite_result(self, name: str, suite: SuiteResult) -> None:
         self.results += suite.results

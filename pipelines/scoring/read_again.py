@@ -7,8 +7,8 @@ import datetime as dt
 from pyspark.sql import DataFrame, SparkSession
 
 from pipelines.config.model import Config
+from pipelines.inputs.contracts import resolve_contract
 from pipelines.inputs.read import read_input
-from pipelines.inputs.validate import resolve_contract
 from pipelines.warehouse.runs import Manifest
 from schemas.conform import conform
 from schemas.errors import InputError

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pipelines.warehouse.code_version import hash_code
+from pipelines.warehouse.day_records import DayRecord, day_folder, list_day_records
 from pipelines.warehouse.runs import Manifest, TableRecord, manifest_path, read_manifests
 from pipelines.warehouse.storage import Storage
 from pipelines.warehouse.vacuum import find_removable
@@ -53,8 +54,21 @@ def check_warehouse(storage: Storage) -> WarehouseState:
     for manifest in manifests:
         for name, record in manifest.tables.items():
             problems += _check_table(storage, manifest, name, record)
-    leftovers = find_removable(storage, keep=len(manifests) + 1, hours=0).orphans
-    return WarehouseState(len(manifests), tuple(problems), leftovers)
+    days = list(list_day_records(storage))
+    for day in days:
+        problems += _check_day(storage, day)
+    committed = {place for day in days for place in (day.path, day_folder(day.dt, day.name))}
+    orphans = find_removable(storage, keep=len(manifests) + 1, hours=0).orphans
+    return WarehouseState(len(manifests), tuple(problems), tuple(name for name in orphans if name not in committed))
+
+
+def _check_day(storage: Storage, day: DayRecord) -> Iterator[Problem]:
+    """Check the number and size of the files of a day of `label_days`."""
+    for record in day.tables.values():
+        count, size = storage.measure(record.path, suffix=".parquet")
+        if (count, size) != (record.files, record.bytes):
+            wrong = f"has {count:,} files of {size:,} bytes, but its record has {record.files:,} of {record.bytes:,}"
+            yield Problem(record.path, wrong, f"remove {day.path}: the next run computes the day again")
 
 
 def _check_table(storage: Storage, manifest: Manifest, name: str, record: TableRecord) -> Iterator[Problem]:

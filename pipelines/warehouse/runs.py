@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 
 RUNS = "runs"
 REPORTS = "reports"
+LABEL_DAYS = "label_days"
 COMMITTED, REFUSED = "committed", "refused"  # the status of a run
 
 _TABLE_NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)

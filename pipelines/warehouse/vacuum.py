@@ -1,4 +1,4 @@
-"""Remove runs that newer runs of the same date replace, and files that crashed runs left behind."""
+"""Remove runs that newer ones of their date replace, days of logs that no window needs, and what crashes left."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from pipelines.warehouse.leftovers import ATTEMPTS, attempt_path, find_abandoned_parts, list_attempts, list_run_folders
-from pipelines.warehouse.runs import REPORTS, RUNS, Manifest, list_recorded, manifest_path
+from pipelines.warehouse.runs import (
+    LABEL_DAYS,
+    REPORTS,
+    RUNS,
+    Manifest,
+    list_committed,
+    list_recorded,
+    manifest_path,
+    select_live,
+)
 from pipelines.warehouse.storage import Storage
 
 
@@ -40,7 +49,26 @@ def find_removable(storage: Storage, *, keep: int, hours: float) -> RemovalPlan:
     for manifest in list_recorded(storage):
         groups[manifest.dt, manifest.status].append(manifest)
     old = tuple(manifest for runs in groups.values() for manifest in runs[keep:])
+    orphans += [] if "running" in states.values() else find_unused_days(storage, hours=hours)
     return RemovalPlan(old, (*orphans, *find_abandoned_parts(storage, hours=hours)))
+
+
+def find_unused_days(storage: Storage, *, hours: float) -> list[str]:
+    """Find what the newest window does not use of `label_days`: records first, then their folders.
+
+    The newest window is that of the live run of the latest date with incremental labels. Days younger than `hours`
+    stay, whoever computed them.
+    """
+    live = (manifest.labels["days"] for manifest in select_live(list_committed(storage)) if "days" in manifest.labels)
+    used = {name.removesuffix(".json") for name in next(live, ())}
+    names = [name for date in storage.list(LABEL_DAYS) for name in storage.list(date)]
+    unused = [name for name in names if _name_day(name) not in used and storage.age(name) > hours * 3600]
+    return sorted(unused, key=lambda name: not name.endswith(".json"))
+
+
+def _name_day(name: str) -> str:
+    """The day that a record or a folder belongs to: its record without the ending."""
+    return name.removesuffix(".json").replace("/key=", "/")
 
 
 def remove_runs(storage: Storage, removable: RemovalPlan) -> None:

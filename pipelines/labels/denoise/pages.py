@@ -40,10 +40,14 @@ _ROWS_OF_TASK = 500_000  # of a worker at once: about 200 MB
 _TASKS = 16  # below this, Spark chooses
 
 
-def combine_events(impressions: DataFrame, attributed: DataFrame, *, contexts: Sequence[str]) -> DataFrame:
-    """Impressions and events as rows of one table, distinguished by `kind`."""
+def name_context(contexts: Sequence[str]) -> Column:
+    """The values of the columns that have their own curves, as one text."""
     parts = [F.concat(F.lit(f"{name}="), F.coalesce(F.col(name).cast("string"), F.lit("?"))) for name in contexts]
-    context = F.concat_ws(", ", *parts) if parts else F.lit("all")
+    return F.concat_ws(", ", *parts) if parts else F.lit("all")
+
+
+def combine_events(impressions: DataFrame, attributed: DataFrame, *, context: Column) -> DataFrame:
+    """Impressions and events as rows of one table, distinguished by `kind`."""
     shown = impressions.select(
         *_name_row(),
         F.lit(IMPRESSION).cast("tinyint").alias("kind"),

@@ -28,7 +28,7 @@ BUCKETS = 50  # of the jackknife
 _EPOCH = dt.date(1970, 1, 1)
 _SALTS = 16
 _TEXTS = (*PAIR, "context", "system", "row")
-_TALLY = (
+TALLY = (
     "query_id string, doc_id string, context string, position int, history int, shuffled boolean, system string, "
     "day int, learned boolean, page_mark int, bits int, dropped_user bigint, row string, impressions bigint, "
     "clicks bigint, carts bigint, purchases bigint, users bigint"
@@ -52,16 +52,11 @@ def tally_rows(
     This table is small, and nothing after it reads the log again.
     """
     kept = F.col("bits") == 0
-    shuffled = F.col("system").isin(*shuffled_systems) if shuffled_systems else F.lit(False)
-    # One bot may have millions of dropped rows, so they are salted.
-    salted = F.xxhash64("person", F.pmod("page", F.lit(_SALTS)))
     rows = outcomes.select(
-        F.when(kept, F.xxhash64(*PAIR)).otherwise(salted).alias("key"),
+        F.when(kept, F.xxhash64(*PAIR)).otherwise(salt_dropped()).alias("key"),
         *_TEXTS,
         *("position", "history", "page_mark", "bits", "page", "person", *COUNTS),
-        F.coalesce(shuffled, F.lit(False)).alias("shuffled"),
-        _is_within(learned_days).alias("learned"),
-        F.when(hash_below(inspected_share, *PAIR, "day"), F.col("day")).alias("day"),
+        *describe_origin(shuffled_systems, inspected_share, learned_days),
     )
 
     def tally(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
@@ -69,46 +64,76 @@ def tally_rows(
         if filled:
             table = pa.Table.from_batches(filled).combine_chunks()
             is_kept = pc.equal(table["bits"], 0)
-            yield from _tally_kept(table.filter(is_kept), settings).to_batches()
-            yield from _tally_dropped(table.filter(pc.invert(is_kept))).to_batches()
+            kept_rows = table.filter(is_kept)
+            numbers = {name: read_numbers(kept_rows, name) for name in ("page", "person", *COUNTS)}
+            yield from tally_kept(kept_rows, numbers, settings).to_batches()
+            yield from tally_dropped(table.filter(pc.invert(is_kept))).to_batches()
 
-    return distribute(rows, "key", impressions).mapInArrow(run_in_worker(tally), _TALLY)
+    return distribute(rows, "key", impressions).mapInArrow(run_in_worker(tally), TALLY)
 
 
-def _tally_kept(table: pa.Table, settings: DenoiseSettings) -> pa.Table:
-    """Apply the rules on pairs, and count rows by pair, place and origin; those that a rule drops also by user."""
+def salt_dropped() -> Column:
+    """The key of dropped rows: one bot may have millions of them, so they are spread over several."""
+    return F.xxhash64("person", F.pmod("page", F.lit(_SALTS)))
+
+
+def describe_origin(
+    shuffled_systems: Sequence[str], inspected_share: float, learned_days: Sequence[tuple[dt.date, dt.date]]
+) -> tuple[Column, Column, Column]:
+    """`shuffled`, `learned` and `day` of a row, see `tally_rows`."""
+    shuffled = F.col("system").isin(*shuffled_systems) if shuffled_systems else F.lit(False)
+    return (
+        F.coalesce(shuffled, F.lit(False)).alias("shuffled"),
+        _is_within(learned_days).alias("learned"),
+        F.when(hash_below(inspected_share, *PAIR, "day"), F.col("day")).alias("day"),
+    )
+
+
+def tally_kept(
+    table: pa.Table, numbers: dict[str, Ints], settings: DenoiseSettings, owner: Ints | None = None
+) -> pa.Table:
+    """Apply the rules on pairs, and count rows by pair, place and origin; those that a rule drops also by user.
+
+    `numbers` are those of single rows; `table` has the pair, place and origin of each, at the index `owner`.
+    """
+
     codes = {name: encode_ids(table[name].fill_null(""))[0][0] for name in (*PAIR, "context")}
     systems = pc.dictionary_encode(table["system"].combine_chunks(), null_encoding="encode").indices.to_numpy()
-    numbers = {name: _read_numbers(table, name) for name in ("position", "page", "person", *COUNTS)}
     pair, _ = group_rows([codes[name] for name in PAIR])
-    outcomes = apply_pair_rules(
-        pair, numbers["person"], numbers["page"], numbers["position"], numbers["clicks"], settings
-    )
-    dropped_user = np.where(outcomes.bits != 0, numbers["person"], 0)
-    alike = [_read_numbers(table, name) for name in ("history", "shuffled", "learned", "page_mark")]
-    day = _read_numbers(table, "day", null=-1)
-    keys = [pair, codes["context"], numbers["position"], systems, day, *alike, outcomes.bits, dropped_user]
-    counts = {name: numbers[name] for name in COUNTS} | {"users": outcomes.users}
+    position = read_numbers(table, "position")
+    alike = [read_numbers(table, name) for name in ("history", "shuffled", "learned", "page_mark")]
+    places = [pair, codes["context"], position, systems, read_numbers(table, "day", null=-1), *alike]
+    if owner is not None:  # rows of `table` are fewer than rows to count, so they are grouped first
+        places, pair, position = [group_rows(places)[0][owner]], pair[owner], position[owner]
+    outcomes = apply_pair_rules(pair, numbers["person"], numbers["page"], position, numbers["clicks"], settings)
     dropped = outcomes.bits != 0
-    return _sum_groups(table, keys, counts, outcomes.bits, pa.array(dropped_user, mask=~dropped))
+    dropped_user = np.where(dropped, numbers["person"], 0)
+    counts = {name: numbers[name] for name in COUNTS} | {"users": outcomes.users}
+    keys = [*places, outcomes.bits, dropped_user]
+    return _sum_groups(table, keys, counts, outcomes.bits, pa.array(dropped_user, mask=~dropped), owner)
 
 
-def _tally_dropped(table: pa.Table) -> pa.Table:
+def tally_dropped(table: pa.Table) -> pa.Table:
     """Count dropped rows by rules and user; the quarantined ones stay apart."""
-    bits, person = _read_numbers(table, "bits"), _read_numbers(table, "person")
+    bits, person = read_numbers(table, "bits"), read_numbers(table, "person")
     alone = np.where(table["row"].is_valid().to_numpy(), np.arange(1, table.num_rows + 1), 0)
-    counts = {name: _read_numbers(table, name) for name in COUNTS} | {"users": np.zeros_like(bits)}
+    counts = {name: read_numbers(table, name) for name in COUNTS} | {"users": np.zeros_like(bits)}
     nothing = {name: pa.nulls(table.num_rows, table.schema.field(name).type) for name in (*PAIR, *PLACE, *ORIGIN)}
     blank = pa.table(nothing | {"row": table["row"]})
     return _sum_groups(blank, [bits, person, alone], counts, bits, pa.array(person))
 
 
 def _sum_groups(
-    table: pa.Table, keys: Sequence[Ints], counts: dict[str, Ints], bits: Ints, dropped_user: pa.Array
+    table: pa.Table,
+    keys: Sequence[Ints],
+    counts: dict[str, Ints],
+    bits: Ints,
+    dropped_user: pa.Array,
+    owner: Ints | None = None,
 ) -> pa.Table:
     """The sums of `counts` over rows with equal keys, as rows of the tally."""
     groups, example = group_rows(keys)
-    taken = table.take(pa.array(example))
+    taken = table.take(pa.array(example if owner is None else owner[example]))
     sums = {
         name: pa.array(np.bincount(groups, weights=count, minlength=len(example)).astype(np.int64))
         for name, count in counts.items()
@@ -118,7 +143,8 @@ def _sum_groups(
     return pa.table(columns)
 
 
-def _read_numbers(table: pa.Table, name: str, null: int = 0) -> Ints:
+def read_numbers(table: pa.Table, name: str, null: int = 0) -> Ints:
+    """A column as integers, nulls as `null`."""
     column = table[name].cast(pa.int64())
     return np.asarray(column.fill_null(null).to_numpy(), dtype=np.int64)
 

@@ -23,7 +23,18 @@ def select_visits(impressions: DataFrame) -> DataFrame:
 
 
 def find_suspect_users(visits: DataFrame, settings: DenoiseSettings) -> DataFrame:
-    """One row per suspect that a rule drops: `suspicion` maps a day (or −1 for all days) to the bits of the rules.
+    """One row per suspect that a rule drops: `suspicion` maps a day (or −1 for all days) to the bits of the rules."""
+    return map_suspicion(flag_users(visits, settings), "suspect")
+
+
+def map_suspicion(flags: DataFrame, *keys: str) -> DataFrame:
+    """The flags of `flag_users`, one row per key."""
+    suspicion = F.map_from_entries(F.collect_list(F.struct("day", "bits"))).alias("suspicion")
+    return flags.groupBy(*keys).agg(suspicion).select(*keys, "suspicion")
+
+
+def flag_users(visits: DataFrame, settings: DenoiseSettings) -> DataFrame:
+    """One row per suspect and day (−1 for all days) with the bits of the rules that drop it.
 
     `visits` are those of `select_visits` with `nameless`. A suspect is a user; nameless users are judged by their user
     agents alone.
@@ -50,13 +61,11 @@ def find_suspect_users(visits: DataFrame, settings: DenoiseSettings) -> DataFram
         .select("suspect", "flag.*")
         .groupBy("suspect", "day")
         .agg(F.bit_or("bits").alias("bits"))
-        .groupBy("suspect")
-        .agg(F.map_from_entries(F.collect_list(F.struct("day", "bits"))).alias("suspicion"))
-        .select("suspect", "suspicion")
     )
 
 
-def _suspect_id() -> Column:
+def suspect_id() -> Column:
+    """The user, or the user agent of a nameless one."""
     return F.when(F.col("nameless"), F.concat_ws(":", F.lit("agent"), "user_agent")).otherwise(F.col("user_id"))
 
 
@@ -68,7 +77,7 @@ def _group_visits(visits: DataFrame) -> DataFrame:
     page = F.when(~F.col("nameless"), F.col("serp_id"))
     return (
         visits.withColumn("crawler", match_crawlers("user_agent"))
-        .select(_suspect_id().alias("suspect"), page.alias("serp_id"), "ts", "crawler")
+        .select(suspect_id().alias("suspect"), page.alias("serp_id"), "ts", "crawler")
         .repartition("suspect")
         .groupBy("suspect", "serp_id")
         .agg(F.min("ts").alias("ts"), F.max("crawler").alias("crawler"))
@@ -78,12 +87,15 @@ def _group_visits(visits: DataFrame) -> DataFrame:
 
 def mark_users(rows: DataFrame, suspects: DataFrame, settings: DenoiseSettings) -> DataFrame:
     """Add `bits` to every row: the rules on users and on single results that drop it."""
-    suspicion = F.col("suspicion")
-    on_day = F.coalesce(suspicion[F.col("day")], F.lit(0))
-    always = F.coalesce(suspicion[F.lit(EVERY_DAY)], F.lit(0))
     return (
-        rows.withColumn("suspect", _suspect_id())
+        rows.withColumn("suspect", suspect_id())
         .join(F.broadcast(suspects), on="suspect", how="left")
-        .withColumn("bits", on_day.bitwiseOR(always).bitwiseOR(combine_columns("result", settings)))
+        .withColumn("bits", look_up_bits("suspicion").bitwiseOR(combine_columns("result", settings)))
         .drop("suspect", "suspicion", "user_agent")
     )
+
+
+def look_up_bits(suspicion: str) -> Column:
+    """The bits of the rules on users that drop a row of a `day`."""
+    on_day = F.coalesce(F.col(suspicion)[F.col("day")], F.lit(0))
+    return on_day.bitwiseOR(F.coalesce(F.col(suspicion)[F.lit(EVERY_DAY)], F.lit(0)))

@@ -7,11 +7,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from pipelines.config.load import build_config
+from pipelines.inputs.contracts import resolve_contract
 from pipelines.inputs.count import CountRequest, count_rows
 from pipelines.inputs.read import read_input
 from pipelines.inputs.settings import InputSource
 from pipelines.inputs.systems import find_lost_systems
-from pipelines.inputs.validate import ValidatedInputs, resolve_contract, validate_inputs
+from pipelines.inputs.validate import ValidatedInputs, validate_inputs
 from schemas.conform import conform
 from schemas.errors import InputError
 from schemas.inputs import JUDGMENTS, RANKINGS

@@ -70,7 +70,7 @@ def test_cells_users_and_drops_are_those_of_plain_sql(
     done = mark_nameless(add_optional_columns(spark.read.parquet(str(log / "interactions")), INTERACTIONS))
     events = attribute_events(done, window_days=7)
     rows = mark_users(
-        combine_events(shown, events, contexts=()),
+        combine_events(shown, events, context=F.lit("all")),
         find_suspect_users(mark_nameless(select_visits(shown)), RULES),
         RULES,
     )

@@ -60,7 +60,7 @@ class LogBuilder:
 
 def apply_rules(spark: SparkSession, log: LogBuilder, settings: DenoiseSettings) -> DataFrame:
     shown, done = log.tables(spark)
-    rows = combine_events(shown, attribute_events(done, window_days=7), contexts=())
+    rows = combine_events(shown, attribute_events(done, window_days=7), context=F.lit("all"))
     marked = mark_users(rows, find_suspect_users(mark_nameless(select_visits(shown)), settings), settings)
     return name_kinds(apply_page_rules(marked, settings, also=("serp_id",)))
 

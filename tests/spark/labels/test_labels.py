@@ -98,7 +98,7 @@ def test_planted_rows_are_the_rows_that_are_dropped(log: Simulation, checkpoint:
         mark_nameless(add_optional_columns(log.impressions, IMPRESSIONS)),
         mark_nameless(add_optional_columns(log.interactions, INTERACTIONS)),
     )
-    rows = combine_events(shown, attribute_events(done, window_days=7), contexts=())
+    rows = combine_events(shown, attribute_events(done, window_days=7), context=F.lit("all"))
     rules = SETTINGS.denoise
     marked = mark_users(rows, find_suspect_users(mark_nameless(select_visits(shown)), rules), rules)
     outcomes = name_kinds(checkpoint(apply_page_rules(marked, rules, also=("serp_id",))))

@@ -1,0 +1,106 @@
+"""The days of a log that are read one by one: the files of each, and what its statistics are computed from."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pipelines.config.model import Config
+from pipelines.inputs.contracts import resolve_contract
+from pipelines.inputs.count import CountResult
+from pipelines.inputs.listing import FileListing, list_locally, list_with_spark, window_dates
+from pipelines.inputs.read import InputTable, read_day
+from pipelines.inputs.settings import InputSource
+from pipelines.labels.propensity.registry import ESTIMATORS
+from pipelines.warehouse.code_version import hash_code
+from pipelines.warehouse.day_records import DayRecord, find_day
+from pipelines.warehouse.label_days import read_part
+from pipelines.warehouse.run_key import hash_json
+from pipelines.warehouse.storage import Storage
+from schemas.conform import ConformedTable, conform
+
+LOG = ("impressions", "interactions")
+
+
+@dataclass(frozen=True)
+class LogDay:
+    """One day of a log: its files, and the record of its statistics where they are committed."""
+
+    date: dt.date
+    key: str
+    record: DayRecord | None
+    listings: Mapping[str, FileListing]
+    window: Mapping[str, InputTable]
+    config: Config
+    spark: SparkSession
+    results: dict[str, CountResult] = field(default_factory=dict)  # by input; filled when the rows are counted
+
+    @cached_property
+    def tables(self) -> Mapping[str, ConformedTable]:
+        """The rows of the day, conformed to their contracts."""
+        return {name: self._conform(name, source) for name, source in select_log_sources(self.config).items()}
+
+    def _conform(self, name: str, source: InputSource) -> ConformedTable:
+        raw = read_day(self.spark, name, source, self.date, self.listings[name], self.window[name])
+        return conform(raw, resolve_contract(name, self.config), columns=source.columns)
+
+
+def select_log_sources(config: Config) -> dict[str, InputSource]:
+    """The two tables of a log, if the run reads one."""
+    return {name: source for name, source in config.sources().items() if name in LOG}
+
+
+def list_log_days(
+    spark: SparkSession, config: Config, date: dt.date, inputs: Mapping[str, InputTable]
+) -> tuple[LogDay, ...]:
+    """The days of the window with their files and committed statistics; none where labels are not incremental."""
+    sources = select_log_sources(config)
+    if not config.labels.incremental or not sources:
+        return ()
+    storage, shared = Storage(config.warehouse), describe_day_settings(config, inputs)
+    days = []
+    for day in window_dates(date, sources["impressions"].days):
+        listings = {name: _list_day(spark, name, source, day) for name, source in sources.items()}
+        key = build_day_key(day, shared, {name: listing.digest for name, listing in listings.items()})
+        record = find_day(storage, day.isoformat(), key)
+        days.append(LogDay(day, key, record, listings, inputs, config, spark))
+    return tuple(days)
+
+
+def build_day_key(day: dt.date, settings: Mapping[str, Any], digests: Mapping[str, str]) -> str:
+    """Hash everything that the statistics of a day depend on: its date, its files, the settings and the code."""
+    return hash_json([day.isoformat(), settings, digests, hash_code()])[:12]
+
+
+def describe_day_settings(config: Config, inputs: Mapping[str, InputTable]) -> dict[str, Any]:
+    """The settings that the statistics of a day depend on; not those of curves and grades, which follow later."""
+    labels, sources = config.labels, select_log_sources(config)
+    schemas = {name: inputs[name].file_schema for name in sources}
+    return {
+        "inputs": {name: source.model_dump(mode="json", exclude={"path"}) for name, source in sources.items()},
+        "columns": {name: None if schema is None else schema.simpleString() for name, schema in schemas.items()},
+        "contracts": {name: resolve_contract(name, config).names for name in sources},
+        "contexts": labels.contexts,
+        "denoise": labels.denoise.model_dump(mode="json"),
+        "attribution": labels.attribution.model_dump(mode="json"),
+        "history": ESTIMATORS.require(labels.propensity.estimator).history,
+        "checks": config.checks,
+    }
+
+
+def select_pages(days: Sequence[LogDay]) -> DataFrame:
+    """The pages (`serp_id`) that committed days show."""
+    window, records = days[0], [day.record for day in days if day.record is not None]
+    visits = read_part(window.spark, Storage(window.config.warehouse), records, "visits")
+    return visits.select("serp_id").distinct()
+
+
+def _list_day(spark: SparkSession, name: str, source: InputSource, day: dt.date) -> FileListing:
+    one = source.model_copy(update={"days": 1})
+    listing = list_locally(name, one, day, required=False)
+    return listing or list_with_spark(spark, name, one, day, required=False)

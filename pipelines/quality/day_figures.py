@@ -1,0 +1,86 @@
+"""The counts of a log whose days are read one by one: those of each day, stored with it, and their sums.
+
+Sums over a window equal the counts of all its rows. Times are judged by the day of their files: implausible is what is
+more than a year after the last window that has the day.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from pipelines.inputs.count import (
+    CountRequest,
+    CountResult,
+    RowAggregate,
+    RowCount,
+    count_rows,
+    load_result,
+    merge_values,
+)
+from pipelines.inputs.days import LogDay
+from pipelines.inputs.settings import InputSource
+from pipelines.quality.row_figures import FigureKey, build_aggregates
+from schemas.conform import ConformedTable
+
+_DAYS, _OUTSIDE = "days", "outside"
+
+
+def count_log(days: Sequence[LogDay], table: ConformedTable, request: CountRequest, source: InputSource) -> CountResult:
+    """Count the rows of a log: those of new days are read, the others are known."""
+    name = table.table.name
+    results = []
+    for day in days:
+        day_request = request_day(request, table, source, day.date)
+        if day.record is None:
+            result = count_rows(day.tables[name], day_request)
+        else:
+            result = load_result(day.record.facts["counts"][name], day_request)
+        day.results[name] = result
+        results.append(result)
+    return merge_results(results, request)
+
+
+def request_day(request: CountRequest, table: ConformedTable, source: InputSource, day: dt.date) -> CountRequest:
+    """What to compute of one day, so that it serves every window that has the day."""
+    others = {key: value for key, value in request.aggregates.items() if not isinstance(key, FigureKey)}
+    if len(others) == len(request.aggregates):
+        return CountRequest(others)
+    reach = source.days - 1
+    around = source.model_copy(update={"days": 2 * reach + 1})
+    figures = build_aggregates(table, around, day + dt.timedelta(days=reach))
+    return CountRequest({**others, **dict(figures.items())})
+
+
+def merge_results(results: Sequence[CountResult], request: CountRequest) -> CountResult:
+    """The counts of a window, from those of its days."""
+    reasons = sorted({reason for result in results for reason in result.rows.rejected})
+    values = {key: _merge(key, aggregate, results, request) for key, aggregate in request.aggregates.items()}
+    return CountResult(
+        rows=RowCount(
+            read=sum(result.rows.read for result in results),
+            kept=sum(result.rows.kept for result in results),
+            rejected={reason: sum(result.rows.rejected.get(reason, 0) for result in results) for reason in reasons},
+        ),
+        systems=frozenset().union(*[result.systems for result in results]),
+        split_systems=frozenset(),
+        max_grade=None,
+        text_bytes=sum(result.text_bytes for result in results),
+        values=values,
+        sample=None,
+    )
+
+
+def _merge(key: Hashable, aggregate: RowAggregate, results: Sequence[CountResult], request: CountRequest) -> Any:
+    """One value of the window; rows of days that only other windows have are outside of this one."""
+    value = merge_values(aggregate, [result.values.get(key) for result in results])
+    if not isinstance(key, FigureKey) or key.name != _OUTSIDE:
+        return value
+    beyond = [
+        rows
+        for result in results
+        for other, rows in result.values.items()
+        if isinstance(other, FigureKey) and other.name == _DAYS and other not in request.aggregates
+    ]
+    return value + sum(rows or 0 for rows in beyond)
