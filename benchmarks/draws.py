@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from benchmarks.memory import measure_peaks, measure_processor_seconds
+from benchmarks.memory import measure_processor_seconds, watch_peaks
 from benchmarks.world_logs import ATTRACTION, SHARES, SHOWN
 from jobs.support.session import open_session
 from pipelines.config.model import Config
@@ -139,11 +139,12 @@ def build_config(folder: Path, unjudged: str) -> Config:
 
 
 def time_run(spark: SparkSession, folder: Path, unjudged: str) -> dict[str, float]:
-    """Seconds of one run by stage, in total and of processors, and the peak of the largest worker so far."""
+    """Seconds of one run by stage, in total and of processors, and the peak of the largest worker."""
     start, spent = time.perf_counter(), measure_processor_seconds()
-    manifest = evaluate(spark, build_config(folder, unjudged), DATE, force=True).manifest
+    with watch_peaks() as peaks:
+        manifest = evaluate(spark, build_config(folder, unjudged), DATE, force=True).manifest
     total, spent = time.perf_counter() - start, measure_processor_seconds() - spent
-    peak = measure_peaks().get("worker (Python)", 0)
+    peak = peaks.get("worker (Python)", 0)
     figures = {"run": total, "processors": spent, **manifest.seconds, "worker_megabytes": peak}
     print(f"{folder.name}, {unjudged}: {_describe(figures)}", flush=True)
     return figures
