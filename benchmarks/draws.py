@@ -1,21 +1,23 @@
 """The cost of draws: a whole run with posteriors against the same run with `unjudged: cut_then_condense`.
 
     python -m benchmarks draws
-    python -m benchmarks.draws 100000
+    python -m benchmarks.draws 100000 1000000 --pages 1 --turns 1
 
-A log of five pages per query is drawn in NumPy; three systems with ten documents per query are evaluated by four
-metrics, with 30 draws. Every size has a process and a JVM of its own; each mode runs twice in turn and the faster run
-counts. Prints seconds by stage, the ratio, and the peak memory of the largest Python worker.
+A log of some pages per query (five by default) is drawn in NumPy; three systems with ten documents per query are
+evaluated by four metrics, with 30 draws. Every size has a process and a JVM of its own; each mode runs in turns and the
+faster run counts. Prints seconds by stage, the ratios by the clock and by processor time, and the peak memory of the
+largest Python worker.
 """
 
 from __future__ import annotations
 
+import argparse
 import datetime as dt
 import shutil
-import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from benchmarks.memory import measure_peaks
+from benchmarks.memory import measure_processor_seconds, watch_peaks
 from benchmarks.world_logs import ATTRACTION, SHARES, SHOWN
 from jobs.support.session import open_session
 from pipelines.config.model import Config
@@ -37,16 +39,16 @@ from udfs.ragged import Ints
 
 SYSTEMS = {"production": 0.5, "older": 0.3, "candidate": 0.7}  # and how much their scores follow the true grades
 SERVED_BY_OLDER = 0.1  # of the pages; production serves the others
-DOCUMENTS, PAGES = 30, 5  # per query
+DOCUMENTS = 30  # per query
 METRICS = ("ndcg@10", "recall@10", "mrr", "precision@5")
 MODES = ("cut_then_condense", "posterior")
 DATE = dt.date(2026, 11, 1)
 FOLDER = Path("build/bench")
-TURNS = 2
+SIZES, PAGES, TURNS = (100_000, 1_000_000), 5, 2
 _CHUNK = 25_000  # queries of a file
 
 
-def write_tables(folder: Path, queries: int, seed: int = 1) -> int:
+def write_tables(folder: Path, queries: int, pages: int, seed: int = 1) -> int:
     """Write rankings, impressions and interactions; returns the number of impressions."""
     total = 0
     for name in ("rankings", "impressions", "interactions"):
@@ -60,7 +62,10 @@ def write_tables(folder: Path, queries: int, seed: int = 1) -> int:
             name: np.argsort(-(quality * grade + random.normal(size=shape)), axis=1)[:, :SHOWN]
             for name, quality in SYSTEMS.items()
         }
-        for name, table in {"rankings": _list_rankings(query, tops), **_serve(query, grade, tops, random)}.items():
+        for name, table in {
+            "rankings": _list_rankings(query, tops),
+            **_serve(query, grade, tops, pages, random),
+        }.items():
             pq.write_table(table, folder / name / f"{start:08d}.parquet")
             total += table.num_rows if name == "impressions" else 0
     return total
@@ -80,9 +85,11 @@ def _list_rankings(query: Ints, tops: dict[str, Ints]) -> pa.Table:
     return pa.concat_tables([pa.table(part) for part in parts])
 
 
-def _serve(query: Ints, grade: Ints, tops: dict[str, Ints], random: np.random.Generator) -> dict[str, pa.Table]:
+def _serve(
+    query: Ints, grade: Ints, tops: dict[str, Ints], pages: int, random: np.random.Generator
+) -> dict[str, pa.Table]:
     """Impressions and clicks of pages, of which a few queries have many and some none."""
-    at = np.repeat(np.arange(len(query)), random.geometric(1 / (PAGES + 1), len(query)) - 1)
+    at = np.repeat(np.arange(len(query)), random.geometric(1 / (pages + 1), len(query)) - 1)
     older = random.random(len(at)) < SERVED_BY_OLDER
     document = np.where(older[:, None], tops["older"][at], tops["production"][at])
     page = _name_ids(f"p{query[0]}-", np.repeat(np.arange(len(at)), SHOWN))
@@ -132,50 +139,66 @@ def build_config(folder: Path, unjudged: str) -> Config:
 
 
 def time_run(spark: SparkSession, folder: Path, unjudged: str) -> dict[str, float]:
-    """Seconds of one run by stage and in total, and the peak of the largest worker so far."""
-    start = time.perf_counter()
-    manifest = evaluate(spark, build_config(folder, unjudged), DATE, force=True).manifest
-    total = time.perf_counter() - start
-    return {"run": total, **manifest.seconds, "worker_megabytes": measure_peaks().get("worker (Python)", 0)}
+    """Seconds of one run by stage, in total and of processors, and the peak of the largest worker."""
+    start, spent = time.perf_counter(), measure_processor_seconds()
+    with watch_peaks() as peaks:
+        manifest = evaluate(spark, build_config(folder, unjudged), DATE, force=True).manifest
+    total, spent = time.perf_counter() - start, measure_processor_seconds() - spent
+    peak = peaks.get("worker (Python)", 0)
+    figures = {"run": total, "processors": spent, **manifest.seconds, "worker_megabytes": peak}
+    print(f"{folder.name}, {unjudged}: {_describe(figures)}", flush=True)
+    return figures
 
 
-def measure(queries: int) -> dict[str, Any]:
+def measure(queries: int, pages: int = PAGES, turns: int = TURNS) -> dict[str, Any]:
     """Both modes at one size."""
     settings = {"spark.driver.memory": "3g", "spark.sql.shuffle.partitions": str(8 + queries // 20_000)}
-    folder, warm = FOLDER / f"draws-{queries}", FOLDER / "draws-warm"
+    folder, warm = FOLDER / f"draws-{queries}", FOLDER / f"draws-{queries}-warm"
     for each in (folder, warm):
         shutil.rmtree(each, ignore_errors=True)
-    figures: dict[str, Any] = {"queries": queries, "impressions": write_tables(folder, queries)}
-    write_tables(warm, 2_000)
+    figures: dict[str, Any] = {"queries": queries, "impressions": write_tables(folder, queries, pages)}
+    write_tables(warm, 2_000, pages)
     with open_session(SparkSettings(master="local[2]", settings=settings), "assay benchmark draws") as spark:
         for mode in MODES:
             time_run(spark, warm, mode)  # the JVM compiles hot code
-        for _ in range(TURNS):
+        for _ in range(turns):
             for mode in MODES:
                 figures[mode] = min(
                     (time_run(spark, folder, mode), figures.get(mode, {"run": np.inf})), key=lambda run: run["run"]
                 )
     for each in (folder, warm):
         shutil.rmtree(each)
-    figures["ratio"] = figures["posterior"]["run"] / figures["cut_then_condense"]["run"]
+    plain, posterior = (figures[mode] for mode in MODES)
+    figures |= {"ratio": posterior["run"] / plain["run"]}
+    figures |= {"ratio_of_processors": posterior["processors"] / plain["processors"]}
     return figures
 
 
-def main(sizes: Sequence[int] = (100_000, 1_000_000)) -> list[dict[str, Any]]:
+def _describe(figures: dict[str, float]) -> str:
+    text = ", ".join(f"{name} {took:.1f}" for name, took in figures.items() if name != "worker_megabytes")
+    return f"{text} s; largest worker {figures['worker_megabytes']:,} MB"
+
+
+def main(sizes: Sequence[int] = SIZES, pages: int = PAGES, turns: int = TURNS) -> list[dict[str, Any]]:
     """Measure, print the figures, and return them."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as apart:
-        results = list(apart.map(measure, sizes))
+        results = list(apart.map(partial(measure, pages=pages, turns=turns), sizes))
     for result in results:
-        print(f"\n{result['queries']:,} queries, {result['impressions']:,} impressions: ratio {result['ratio']:.2f}")
+        ratios = f"ratio {result['ratio']:.2f}, of processor time {result['ratio_of_processors']:.2f}"
+        print(f"\n{result['queries']:,} queries, {result['impressions']:,} impressions: {ratios}")
         for mode in MODES:
-            stages = {name: took for name, took in result[mode].items() if name != "worker_megabytes"}
-            text = ", ".join(f"{name} {took:.1f}" for name, took in stages.items())
-            print(f"  {mode}: {text} s; largest worker {result[mode]['worker_megabytes']:,} MB")
+            print(f"  {mode}: {_describe(result[mode])}")
     growth = results[-1]["queries"] / results[0]["queries"]
-    took = results[-1]["posterior"]["run"] / results[0]["posterior"]["run"]
-    print(f"{growth:g} × the queries took {took:.1f} × the time with posteriors")
+    for name in ("run", "processors"):
+        took = results[-1]["posterior"][name] / results[0]["posterior"][name]
+        print(f"{growth:g} × the queries took {took:.1f} × the time with posteriors ({name})")
     return results
 
 
 if __name__ == "__main__":
-    main(tuple(int(size) for size in sys.argv[1:]) or (100_000, 1_000_000))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sizes", nargs="*", type=int, default=SIZES, help="numbers of queries")
+    parser.add_argument("--pages", type=int, default=PAGES, help="pages of the log per query, on average")
+    parser.add_argument("--turns", type=int, default=TURNS, help="runs of each mode")
+    chosen = parser.parse_args()
+    main(chosen.sizes, chosen.pages, chosen.turns)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 
 
 def measure_peaks() -> dict[str, int]:
@@ -19,6 +22,28 @@ def measure_peaks() -> dict[str, int]:
         if kind:
             peaks[kind] = max(peaks.get(kind, 0), _peak(pid))
     return peaks
+
+
+@contextmanager
+def watch_peaks(every: float = 1.0) -> Iterator[dict[str, int]]:
+    """Collect the peaks while a block runs: Spark ends idle workers, and their peaks with them."""
+    peaks: dict[str, int] = {}
+    ended = Event()
+
+    def watch() -> None:
+        while True:
+            for kind, peak in measure_peaks().items():
+                peaks[kind] = max(peaks.get(kind, 0), peak)
+            if ended.wait(every):
+                return
+
+    thread = Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield peaks
+    finally:
+        ended.set()
+        thread.join()
 
 
 def measure_processor_seconds() -> float:

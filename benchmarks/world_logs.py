@@ -27,6 +27,7 @@ QUERIES, DOCUMENTS, SHOWN = 1000, 40, 10
 ATTRACTION, SHARES = np.array([0.04, 0.12, 0.30, 0.55]), np.array([0.55, 0.22, 0.14, 0.09])
 TRAFFIC = {"production": 0.85, "older": 0.10, "trial": 0.05}
 BASELINE, CANDIDATES = "production", ("better", "equal", "worse")
+DROP = 0.05  # that the gate tolerates
 QUALITY = {"production": 0.5, "older": 0.25, "trial": 0.7, "better": 0.81, "equal": 0.5, "worse": 0.39}
 
 Grades = npt.NDArray[np.int64]

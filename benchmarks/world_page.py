@@ -12,9 +12,10 @@ import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
-from benchmarks.world_logs import CANDIDATES, LEARNED, WORLDS
+from benchmarks.world_logs import CANDIDATES, DROP, LEARNED, WORLDS
 
 HEAD = """# Worlds with known truth
 
@@ -29,6 +30,120 @@ In "k^-1 examined, k^-.8 assumed" the assumption is `assumed_eta`, which all_pai
 can do so because three systems served. Candidates that learned from 400,000 pages are all better than production, also
 the one called worse.
 """
+# The RMSE that is asked for by pages, and where production learned from clicks; and the share of worse candidates that
+# may pass the gate.
+BOUNDS = {10_000: (0.04, 0.07), 40_000: (0.035, 0.055), 400_000: (0.022, 0.03)}
+MOST_PASSES = 0.02
+MISSED = """## Bounds that are missed
+
+The RMSE should be at most .04, .035 and .022 at 10,000, 40,000 and 400,000 pages (.07, .055 and .03 where production
+learned from clicks), and the worse candidate should pass in at most 2 %. These figures are above that; "cover" and
+"width" say how honest and how wide the intervals are there.
+"""
+LEVEL = """
+The gate's bound is one-sided at 95 %: a candidate whose true difference is at the limit passes in 5 %. "nominal" is how
+often one with the true difference of its line passes if its interval is exact, by the mean width. Where the worse
+candidate is close to the limit, that is more than 2 % by design; one log of 20 is 5 %.
+"""
+TRIED = """## What was tried
+
+RMSE of better / equal / worse over 8 logs that the tables above do not have, the same for every rule, with 8 draws. c
+is the number of clicks that pull an interaction of ranks to 0; lines without c change c = 200 in one other place.
+"""
+CHOSEN = """
+The rule has c = 200. With c = 800 the 20 logs of 10,000 pages above have smaller errors in every world without feedback
+(.042 / .035 / .044 with unequal difficulty, .038 for better where rankers share features, .033 or less elsewhere), and
+intervals that are narrower by an eighth to a third and cover 90 to 100 %. But the worse candidate passes in two logs of
+20 in place of one, both with unequal difficulty and with a wrong exponent, and in one log it is called better. A wrong
+pass costs more than a wide interval, so c stays. Without interactions the error grows where production learned from
+clicks.
+
+With unequal difficulty at 10,000 pages most of the error of the 8 logs is spread between them: the mean error of
+better, equal and worse is -.016, +.011 and -.008.
+"""
+TRIAL_COLUMNS = (
+    "rule",
+    "unequal, 10,000",
+    "unequal, 40,000",
+    "independent, 40,000",
+    "shared, 10,000",
+    "production learned, 10,000",
+    "the same, 40,000",
+)
+TRIALS = {
+    "c = 200": (
+        ".067 / .033 / .049",
+        ".032 / .043 / .034",
+        ".027 / .026 / .014",
+        ".014 / .021 / .029",
+        ".030 / .039 / .030",
+        ".021 / .019 / .032",
+    ),
+    "c = 400": (
+        ".062 / .031 / .047",
+        ".028 / .042 / .034",
+        ".026 / .024 / .013",
+        ".014 / .021 / .029",
+        ".029 / .037 / .029",
+        ".019 / .017 / .027",
+    ),
+    "c = 800": (
+        ".059 / .028 / .045",
+        ".024 / .041 / .035",
+        ".023 / .022 / .014",
+        ".013 / .021 / .029",
+        ".030 / .035 / .029",
+        ".020 / .017 / .024",
+    ),
+    "no interactions": (
+        ".058 / .025 / .042",
+        ".014 / .033 / .033",
+        ".013 / .015 / .012",
+        ".013 / .021 / .030",
+        ".035 / .034 / .031",
+        ".030 / .023 / .021",
+    ),
+    "pairs count half at 1 expected click, not 4": (
+        ".066 / .035 / .049",
+        ".026 / .045 / .034",
+        ".027 / .025 / .013",
+        ".013 / .022 / .030",
+        ".030 / .045 / .031",
+        ".024 / .014 / .028",
+    ),
+    "16 clicks pull an effect of ranks to 0, not 4": (
+        ".065 / .032 / .046",
+        ".031 / .042 / .033",
+        ".026 / .025 / .013",
+        ".013 / .019 / .026",
+        ".030 / .039 / .030",
+        ".022 / .020 / .032",
+    ),
+    "strength by class pulled as by 200 pairs, not 30": (
+        ".065 / .032 / .047",
+        ".031 / .042 / .033",
+        ".026 / .024 / .013",
+        ".014 / .021 / .028",
+        ".030 / .038 / .030",
+        ".020 / .018 / .031",
+    ),
+    "`query_prior` 50, not 200": (
+        ".070 / .039 / .055",
+        ".042 / .046 / .034",
+        ".030 / .028 / .016",
+        ".015 / .019 / .028",
+        ".032 / .041 / .031",
+        ".020 / .018 / .031",
+    ),
+    "`query_prior` 1,000": (
+        ".066 / .026 / .042",
+        ".024 / .037 / .032",
+        ".023 / .023 / .013",
+        ".015 / .023 / .029",
+        ".030 / .037 / .028",
+        ".023 / .021 / .033",
+    ),
+}
 COLUMNS = ("world", "true", "RMSE", "cover", "width", "called better", "called worse", "passes", "removal: RMSE, cover")
 POSTERIOR, REMOVAL = "posterior", "cut_then_condense"
 
@@ -45,7 +160,49 @@ def build_page(figures: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
             ours, others = (_select_rows(figures[rule], pages, world) for rule in (POSTERIOR, REMOVAL))
             lines.append(_join(_build_cells(world, ours, others)))
         sections.append("\n".join(lines) + "\n")
-    return "\n".join(sections)
+    return "\n".join([*sections, *_list_missed(figures[POSTERIOR]), TRIED, _list_trials() + CHOSEN])
+
+
+def _list_missed(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The figures above their bounds, for candidates that did not learn from clicks."""
+    errors, passes = [], []
+    for row in rows:
+        if row["world"] in LEARNED or row["pages"] not in BOUNDS:
+            continue
+        bound = BOUNDS[row["pages"]][row["world"] == "production_learned"]
+        place = [f"{row['pages']:,}", WORLDS[row["world"]], row["candidate"]]
+        width = _shorten(f"{row['width']:.2f}")
+        if round(row["RMSE"], 3) > bound:
+            cells = [_shorten(f"{value:.3f}") for value in (bound, row["RMSE"])]
+            errors.append(_join([*place, *cells, _shorten(f"{row['covers']:.2f}"), width]))
+        if row["candidate"] == "worse" and row["passes gate"] > MOST_PASSES:
+            shares = (row["passes gate"], find_nominal_share(row["true"], row["width"]))
+            cells = [_shorten(f"{row['true']:+.3f}"), width, *(_shorten(f"{share:.3f}") for share in shares)]
+            passes.append(_join([*place[:2], *cells]))
+    return [
+        MISSED,
+        _build_table(("pages", "world", "candidate", "bound", "RMSE", "cover", "width"), errors),
+        _build_table(("pages", "world", "true", "width", "passes", "nominal"), passes) + LEVEL,
+    ]
+
+
+def _list_trials() -> str:
+    return _build_table(TRIAL_COLUMNS, [_join((rule, *errors)) for rule, errors in TRIALS.items()])
+
+
+def find_nominal_share(true: float, width: float) -> float:
+    """How often the one-sided 95 % bound is above the gate's limit: Φ((true + drop)/se − 1.645), se = width/3.92."""
+    normal = NormalDist()
+    stderr = width / (2 * normal.inv_cdf(0.975))
+    return normal.cdf((true + DROP) / stderr - normal.inv_cdf(0.95))
+
+
+def _build_table(head: Sequence[str], lines: Sequence[str]) -> str:
+    return "\n".join([_join(head), _join(["---"] * len(head)), *lines]) + "\n"
+
+
+def _shorten(number: str) -> str:
+    return number.replace("0.", ".", 1)
 
 
 def _select_rows(rows: Sequence[Mapping[str, Any]], pages: int, world: str) -> Rows:
@@ -69,7 +226,7 @@ def _build_cells(world: str, ours: Rows, others: Rows) -> list[str]:
 
 
 def _format_three(rows: Rows, column: str, form: Callable[[float], str]) -> str:
-    return " / ".join(form(rows[name][column]).replace("0.", ".", 1) for name in CANDIDATES)
+    return " / ".join(_shorten(form(rows[name][column])) for name in CANDIDATES)
 
 
 def _join(cells: Sequence[str]) -> str:
@@ -80,9 +237,10 @@ def main() -> None:
     """Write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("target", type=Path)
-    parser.add_argument("--figures", type=Path, default=Path("build/bench.json"))
+    parser.add_argument("--figures", type=Path, nargs="+", default=[Path("build/bench.json")], help="read in turn")
     chosen = parser.parse_args()
-    figures = json.loads(chosen.figures.read_text("utf-8"))["worlds"]
+    parts = [json.loads(path.read_text("utf-8"))["worlds"] for path in chosen.figures]
+    figures = {rule: [row for part in parts for row in part[rule]] for rule in (POSTERIOR, REMOVAL)}
     chosen.target.write_text(build_page(figures), encoding="utf-8")
 
 

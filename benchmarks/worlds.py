@@ -29,6 +29,7 @@ from benchmarks.world_logs import (
     BASELINE,
     CANDIDATES,
     DOCUMENTS,
+    DROP,
     LEARNED,
     OTHER_DAYS,
     QUERIES,
@@ -65,7 +66,6 @@ from udfs.statistics.resample import draw_words
 from udfs.statistics.rubin import DrawnEstimate, add_draws
 
 SIZES = (10_000, 40_000, 400_000)
-DROP = 0.05
 DRAWS = 30
 NDCG = parse_metric("ndcg@10")
 
