@@ -141,8 +141,8 @@ def test_an_evaluation_reads_from_s3a_and_commits_there_although_the_answer_is_l
     commit = f"/lake/warehouse/{manifest_path('2026-11-01', manifest.run)}"
     assert (proxy.lost, proxy.created) == (0, [commit])  # its answer was lost; it was looked up, and not repeated
     means = storage.dataset(manifest.tables["segment_metrics"].path).to_table().to_pylist()
-    tables = [demo / "data" / name / "dt=2026-11-01" / "part-0.parquet" for name in INPUTS]
-    expected = assay.evaluate(*tables[:2], queries=tables[2], metrics=["ndcg@10", "recall@10", "recall@20"])
+    rankings, judgments, queries = [demo / "data" / name / "dt=2026-11-01" / "part-0.parquet" for name in INPUTS]
+    expected = assay.evaluate(rankings, judgments, ["ndcg@10", "recall@10", "recall@20"], queries=queries)
     for row in expected.segment_metrics.to_dict("records"):
         (published,) = [m for m in means if all(m[key] == row[key] for key in ("system", "segment", "value", "metric"))]
         assert published["macro"] == row["macro"]
