@@ -30,8 +30,8 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # for Azure's storage, where it is a container. A URI that was taken for a path has lost a slash. Without a scheme, a
 # host must follow.
 _USER = re.compile(
-    r"(?<![a-z0-9+.\-])(?P<scheme>[a-z][a-z0-9+.\-]+:/{1,2})[^\s\"<>/:@]*:(?P<password>[^\s\"<>]{0,1000})@"
-    r"|(?<![a-z0-9+.\-])(?P<plain>(?!abfss?:|wasbs?:)[a-z][a-z0-9+.\-]+:/{1,2})(?P<token>[^\s\"<>/]{1,1000})@"
+    r"(?<![a-z0-9+.\-])(?P<scheme>(?:[a-z][a-z0-9+.\-]*://|[a-z][a-z0-9+.\-]+:/))[^\s\"<>/:@]*:(?P<password>[^\s\"<>]{0,1000})@"
+    r"|(?<![a-z0-9+.\-])(?P<plain>(?!abfss?:|wasbs?:)(?:[a-z][a-z0-9+.\-]*://|[a-z][a-z0-9+.\-]+:/))(?P<token>[^\s\"<>/]{1,1000})@"
     r"|(?<![\w/.+\-@:])[\w.+\-]+:(?P<bare>[^\s\"'@/]{1,200})@"
     r"(?=[a-z][\w\-]*(?:\.\w|:\d)|localhost\b|\d+\.\d+\.\d+\.\d+)",
     re.IGNORECASE,

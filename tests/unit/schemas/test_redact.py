@@ -15,6 +15,7 @@ SHAPES = [
     "https://{}@mlflow.example.com",
     "https:/me:{}@mlflow.example.com/conf.yaml",
     "s3:/AKID:{}@bucket/path",
+    "x://me:{}@host",
     "https://me:p/{}@host:5000/path",
     "https://me:p@{}@host/x",
     "https://me:a&{}&b@host/x",
