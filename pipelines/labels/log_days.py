@@ -69,8 +69,8 @@ def publish_days(
     """
     spark, storage = days[0].spark, attempt.storage
     opened = {day.date: _open_day(attempt, day, settings) for day in days if day.record is None}
-    known = read_part(spark, storage, [day.record for day in days if day.record is not None], "visits")
-    visits = reduce(DataFrame.unionByName, [day.visits for day in opened.values()], known)
+    committed = read_part(spark, storage, [day.record for day in days if day.record is not None], "visits")
+    visits = reduce(DataFrame.unionByName, [day.visits for day in opened.values()], committed)
     shared_user = find_shared_user(visits, share=inspected_share)
     name = None if shared_user is None else shared_user.user_id
     records = []
