@@ -30,7 +30,7 @@ def test_csv_keeps_text_as_it_is_and_marks_lines_of_another_length(spark: SparkS
     raw = read_input(spark, "judgments", InputSource(path=write(tmp_path / "j.csv", text), format="csv"), DAY).raw
     assert [row["query_id"] for row in raw.where(f"{CORRUPT} IS NULL").collect()] == ["007"]
     conformed = conform(raw, JUDGMENTS)
-    assert [tuple(row) for row in conformed.rows.collect()] == [("007", 'a, "b"', 1.0, None)]
+    assert [tuple(row) for row in conformed.rows.collect()] == [("007", 'a, "b"', 1.0, None, None)]
     assert [row["reason"] for row in conformed.rejected_rows.collect()] == ["line cannot be parsed"] * 2
 
 
@@ -47,7 +47,7 @@ def test_json_lines_keep_ids_whole_and_mark_what_cannot_be_parsed(spark: SparkSe
     text = '{"query_id": 12345678901234567890, "doc_id": "d", "grade": 2}\n{broken\n'
     raw = read_input(spark, "judgments", InputSource(path=write(tmp_path / "j.json", text), format="json"), DAY).raw
     conformed = conform(raw, JUDGMENTS)
-    assert [tuple(row) for row in conformed.rows.collect()] == [("12345678901234567890", "d", 2.0, None)]
+    assert [tuple(row) for row in conformed.rows.collect()] == [("12345678901234567890", "d", 2.0, None, None)]
     assert [row["reason"] for row in conformed.rejected_rows.collect()] == ["line cannot be parsed"]
 
 
