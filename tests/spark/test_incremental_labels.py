@@ -87,7 +87,13 @@ def build_config(folder: Path, warehouse: str, *, incremental: bool, **values: A
         "contexts": ["device"],
         "denoise": {"internal_user": {"pattern": "^staff"}, "one_user_dominates": {"clicks": 3}},
     }
-    fixed = {"inputs": log, "warehouse": str(folder / warehouse), "checks": "fast", "labels": labels}
+    fixed = {
+        "inputs": log,
+        "warehouse": str(folder / warehouse),
+        "checks": "fast",
+        "quality": {"positions_from_zero": {"severity": "warn"}},  # the rows that do not fit their contract
+        "labels": labels,
+    }
     return Config.model_validate(fixed | values)
 
 

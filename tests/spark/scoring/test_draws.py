@@ -26,9 +26,10 @@ def send(spark: SparkSession, table: pa.Table) -> DataFrame:
 
 
 def build_scorer(spark: SparkSession, labels: DataFrame, draws: PosteriorDraws | NormalDraws) -> Scorer:
+    categories = F.when(F.col("category").isNotNull(), F.array("category"))  # as conformed: text is an array of one
     return Scorer(
         rankings=send(spark, TABLES[0]),
-        tables=ScoringTables(labels, documents=send(spark, TABLES[2])),
+        tables=ScoringTables(labels, documents=send(spark, TABLES[2]).withColumn("category", categories)),
         systems=["a", "b"],
         segments=[],
         specs=SPECS,
