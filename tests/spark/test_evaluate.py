@@ -90,7 +90,7 @@ def test_changed_data_is_other_work_by_the_same_settings(spark: SparkSession, ru
     )  # where results go does not decide what is done
     judgments = Path(runs.config.warehouse).parent / "judgments.csv"
     before = judgments.read_text(encoding="utf-8")
-    judgments.write_text("query_id,doc_id,grade\nq1,d1,1\n", encoding="utf-8")
+    judgments.write_text(f"{before.rstrip()}\nq1,d999,1\n", encoding="utf-8")
     changed = evaluate(spark, config, DAY)
     judgments.write_text(before, encoding="utf-8")
     assert not changed.reused
