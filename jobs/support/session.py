@@ -48,6 +48,8 @@ REQUIRED = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
     "spark.ui.showConsoleProgress": "false",
+    # By default PySpark records the line of code behind every column, with seven calls to Java for each.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 JAVA = (
     f"-Dlog4j2.configurationFile={(ROOT / 'conf' / 'log4j2.properties').as_uri()}",
