@@ -24,7 +24,7 @@ $(READY): conf/constraints.txt pyproject.toml
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
 	@$(BIN)/uv pip sync -q --compile-bytecode --python $(BIN)/python --require-hashes conf/constraints.txt
 	@$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
-	@$(BIN)/python -m jobs.support.prepare  # Spark starts twice as fast with an archive of its classes
+	@$(BIN)/python -m jobs.support.prepare  # commands start twice as fast with what it writes
 	@touch $@
 
 java:

@@ -8,9 +8,9 @@ their daemon starts.
 from __future__ import annotations
 
 import importlib
+import sys
+import sysconfig
 from contextlib import suppress
-
-from pyspark.daemon import manager
 
 MODULES = (
     "pyarrow.compute",
@@ -21,7 +21,20 @@ MODULES = (
     "pipelines.labels.denoise.pairs",
 )
 
+
+def drop_archives(paths: list[str], packages: str) -> list[str]:
+    """The paths without the archives of PySpark that stand beside the same modules in the folder `packages`.
+
+    Spark puts them first. They hold sources only, so that each process would compile them again, and every task would
+    read their listings.
+    """
+    return [path for path in paths if not (path.startswith(packages) and path.endswith(".zip"))]
+
+
 if __name__ == "__main__":
+    sys.path[:] = drop_archives(sys.path, sysconfig.get_path("purelib"))
+    from pyspark.daemon import manager
+
     for module in MODULES:
         with suppress(ImportError):  # reported by the task that needs it
             importlib.import_module(module)

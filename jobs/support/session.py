@@ -34,6 +34,7 @@ SWITCH_SECONDS = 0.0005
 STOP_SECONDS = 20.0  # to wait for Spark to stop after a signal
 
 ROOT = Path(__file__).resolve().parents[2]
+DAEMON = "jobs.support.daemon"
 SHIPPED = ("schemas", "udfs", "pipelines", "jobs", "assay")
 
 # What our query plans need; settings of the user take precedence.
@@ -102,8 +103,9 @@ def open_session(
         spark = _build(settings, name, input_bytes, imports)
         install_handlers()
         try:
-            spark.addArtifacts(zip_packages(folder), pyfile=True)
-            if imports:
+            if spark.conf.get("spark.python.daemon.module", None) != DAEMON:  # whose workers have our packages
+                spark.addArtifacts(zip_packages(folder), pyfile=True)
+            elif imports:
                 _start_workers(spark)
             yield spark
         finally:
@@ -112,9 +114,7 @@ def open_session(
 
 
 def _start_workers(spark: SparkSession) -> None:
-    """Let our daemon load its modules while the first queries are planned, if it is in use."""
-    if spark.conf.get("spark.python.daemon.module", None) is None:
-        return
+    """Let our daemon load its modules while the first queries are planned."""
 
     def run() -> None:
         with suppress(Exception):  # the first task of the run reports it
@@ -197,7 +197,7 @@ def _choose_daemon() -> dict[str, str]:
     if os.environ.get("PYSPARK_PYTHON", sys.executable) != sys.executable:
         return {}
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    return {"spark.python.daemon.module": "jobs.support.daemon", "spark.executorEnv.PYTHONPATH": path}
+    return {"spark.python.daemon.module": DAEMON, "spark.executorEnv.PYTHONPATH": path}
 
 
 def build_java_options(settings: Mapping[str, str], *, small: bool = False) -> str:

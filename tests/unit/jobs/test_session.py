@@ -1,11 +1,13 @@
 """The options for Java: our garbage collector or the user's, what suits little data, and an archive of classes."""
 
 import io
+import sysconfig
 from pathlib import Path
 
 import pytest
 
-from jobs.support import java
+from jobs.support import java, prepare
+from jobs.support.daemon import drop_archives
 from jobs.support.java import build_archive_options, forward_lines, select_launch_settings, write_archive
 from jobs.support.session import (
     COLLECTOR,
@@ -102,3 +104,19 @@ def test_without_java_no_archive_is_left(tmp_path: Path, monkeypatch: pytest.Mon
         write_archive(tmp_path / "share" / "spark.jsa")
     assert list((tmp_path / "share").iterdir()) == []
     assert stops == []  # a JVM that others use goes on
+
+
+def test_workers_import_pyspark_as_compiled_modules_and_not_from_its_archives() -> None:
+    packages = sysconfig.get_path("purelib")
+    archives = [f"{packages}/pyspark/python/lib/{name}.zip" for name in ("pyspark", "py4j-0.10.9.9-src")]
+    kept = ["", "/code", "/elsewhere/spark/python/lib/pyspark.zip", packages]
+    assert drop_archives([*archives, *kept], packages) == kept
+
+
+def test_set_up_compiles_our_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "udfs").mkdir()
+    (tmp_path / "udfs" / "one.py").write_text("x = 1\n", encoding="utf-8")
+    monkeypatch.setattr(prepare, "ROOT", tmp_path)
+    monkeypatch.setattr(prepare, "SHIPPED", ("udfs",))
+    prepare.compile_packages()
+    assert list((tmp_path / "udfs").rglob("one*.pyc"))
