@@ -7,20 +7,30 @@ Everything runs in one process, so that Java starts once.
 
 from __future__ import annotations
 
+import json
 import sys
+from functools import partial
+from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import pandas as pd
 
 from jobs.cli import assay, invoke
-from jobs.support.session import open_session
+from jobs.support.session import list_imports, open_session
 from jobs.support.truth import TruthComparison, compare_with_truth
 from pipelines.config.load import load_config
 from pipelines.simulation.settings import SimulationSettings
 from pipelines.simulation.simulate import simulate
+from pipelines.warehouse.checkpoint import keep_in_memory
+from pipelines.warehouse.code_version import hash_sources
+from pipelines.warehouse.concurrent import run_concurrently
 from pipelines.warehouse.runs import find_run
 from pipelines.warehouse.storage import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 CONFIG, DATE = "conf/demo.yaml", "2026-11-01"
 # One system serves most of the traffic, one a little, and two serve none: one better, one worse.
@@ -38,8 +48,7 @@ TABLES = ("impressions", "interactions", "rankings", "queries", "truth_grades")
 
 def run_demo(folder: Path) -> int:
     """Simulate, evaluate, compare with the truth; returns the exit code of the evaluation."""
-    click.echo(f"Simulating a week of logs: {LOG.pages:,} results pages for {LOG.queries:,} queries …")
-    write_logs(folder / "logs")
+    provide_logs(folder / "logs")
     click.echo("Building labels from them and evaluating four systems: assay evaluate")
     code = invoke(assay, ["evaluate", "--config", CONFIG, "--date", DATE])
     if code == 0:
@@ -47,13 +56,31 @@ def run_demo(folder: Path) -> int:
     return code
 
 
+def provide_logs(folder: Path) -> None:
+    """Write the simulated log, unless a former call has written the same one."""
+    origin = json.dumps({"settings": LOG.model_dump(mode="json"), "code": hash_sources(files("pipelines.simulation"))})
+    note, size = folder / "origin.json", f"{LOG.pages:,} results pages for {LOG.queries:,} queries"
+    if note.exists() and note.read_text("utf-8") == origin:
+        click.echo(f"The simulated week of logs is in {folder} already: {size}")
+        return
+    click.echo(f"Simulating a week of logs: {size} …")
+    note.unlink(missing_ok=True)
+    write_logs(folder)
+    note.write_text(origin, encoding="utf-8")
+
+
 def write_logs(folder: Path) -> None:
     """Write the simulated log, and its truth beside it."""
+    config = load_config(CONFIG).config
     # Java starts once, here, and the evaluation that follows reads little data.
-    with open_session(load_config(CONFIG).config.spark, "assay demo", input_bytes=0) as spark:
-        log = simulate(spark, LOG)
-        for name in TABLES:
-            getattr(log, name).write.mode("overwrite").parquet(str(folder / name))
+    imports = list_imports("pipelines.evaluate", config)
+    with open_session(config.spark, "assay demo", input_bytes=0, imports=imports) as spark:
+        log = simulate(spark, LOG, keep=keep_in_memory)
+        run_concurrently([partial(_write_table, getattr(log, name), folder / name) for name in TABLES])
+
+
+def _write_table(table: DataFrame, path: Path) -> None:
+    table.write.mode("overwrite").parquet(str(path))
 
 
 def compare_demo(folder: Path) -> TruthComparison:

@@ -1,5 +1,6 @@
 """Clicks, carts and purchases on a results page, and the noise among them."""
 
+import operator
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -35,9 +36,11 @@ def draw_clicks(impressions: DataFrame, config: SimulationSettings) -> DataFrame
 
 def draw_events(clicks: DataFrame, config: SimulationSettings) -> DataFrame:
     """One row per event: clicks, carts, purchases, and planted noise (`dirt` is the rule that should drop it)."""
-    events = F.array(*_build_genuine_events(config), *_build_planted_events(config))
+    conditions, events = zip(*_build_genuine_events(config), *_build_planted_events(config), strict=True)
     return (
-        clicks.withColumn("event", F.explode(F.filter(events, lambda event: event.isNotNull())))
+        # Spark compiles a condition but interprets what it explodes, and nine of ten results have no event.
+        clicks.where(reduce(operator.or_, conditions))
+        .withColumn("event", F.explode(F.filter(F.array(*events), lambda event: event.isNotNull())))
         .select("persona", "user_id", "doc_id", "event.*")
         .withColumn("ts", F.col("at").cast("timestamp"))
         .drop("at")
@@ -48,7 +51,10 @@ def _draw(config: SimulationSettings, purpose: str) -> Column:
     return draw_uniform(config.seed, purpose, "serp_id", "doc_id")
 
 
-def _event(when: Column, name: str, kind: str, at: Column, *, serp: Column, dwell: Column, dirt: str | None) -> Column:
+def _event(
+    when: Column, name: str, kind: str, at: Column, *, serp: Column, dwell: Column, dirt: str | None
+) -> tuple[Column, Column]:
+    """The condition under which a result has this event, and the event, which is null elsewhere."""
     event = F.struct(
         F.concat_ws("-", F.lit(name), "serp_id", "doc_id").alias("event_id"),
         F.lit(kind).alias("kind"),
@@ -58,7 +64,7 @@ def _event(when: Column, name: str, kind: str, at: Column, *, serp: Column, dwel
         F.lit(None).cast("double").alias("value") if kind != "purchase" else F.lit(20.0).alias("value"),
         F.lit(dirt).cast("string").alias("dirt"),
     )
-    return F.when(when, event).cast(EVENT)
+    return when, F.when(when, event).cast(EVENT)
 
 
 def _times(config: SimulationSettings) -> tuple[Column, Column, Column, Column]:
@@ -70,7 +76,7 @@ def _times(config: SimulationSettings) -> tuple[Column, Column, Column, Column]:
     return clicked_at, dwell, carted_at, carted_at + 86_400.0 * days_later
 
 
-def _build_genuine_events(config: SimulationSettings) -> list[Column]:
+def _build_genuine_events(config: SimulationSettings) -> list[tuple[Column, Column]]:
     clicked_at, dwell, carted_at, bought_at = _times(config)
     carted = (
         F.col("clicked") & (F.col("persona") == "person") & (_draw(config, "cart") < value_by_grade(config.cart_rates))
@@ -88,7 +94,7 @@ def _build_genuine_events(config: SimulationSettings) -> list[Column]:
     ]
 
 
-def _build_planted_events(config: SimulationSettings) -> list[Column]:
+def _build_planted_events(config: SimulationSettings) -> list[tuple[Column, Column]]:
     """Events that should be dropped, planted on people's pages so that only their own rule can drop them."""
     dirt = config.dirt
     clicked_at, dwell, _, _ = _times(config)

@@ -11,6 +11,7 @@ from pipelines.simulation.catalogue import draw_queries, draw_true_grades, query
 from pipelines.simulation.pages import draw_pages
 from pipelines.simulation.randomness import draw_uniform
 from pipelines.simulation.settings import SimulationSettings
+from pipelines.warehouse.checkpoint import Checkpointer
 from schemas.inputs import IMPRESSIONS, INTERACTIONS
 
 SPONSORED_POSITION = 2
@@ -37,12 +38,18 @@ class Simulation:
     truth_dirt: DataFrame  # table, key (serp_id or event_id), doc_id, rule that should drop it
 
 
-def simulate(spark: SparkSession, config: SimulationSettings) -> Simulation:
-    """Simulate the catalogue, the pages and the events on them; only the settings are on the driver."""
+def simulate(
+    spark: SparkSession, config: SimulationSettings, *, keep: Checkpointer = lambda table: table
+) -> Simulation:
+    """Simulate the catalogue, the pages and the events on them; only the settings are on the driver.
+
+    `keep` computes the results of all pages once for the tables that follow from them; by default each table computes
+    them again, which needs no space.
+    """
     queries = draw_queries(spark, config)
     grades = draw_true_grades(queries, config)
     ranked = rank_documents(grades, config)
-    shown = draw_clicks(_expand_pages(draw_pages(spark, config), ranked, config), config)
+    shown = keep(draw_clicks(_expand_pages(draw_pages(spark, config), ranked, config), config))
     events = draw_events(shown, config)
     return Simulation(
         impressions=shown.select(*IMPRESSIONS.names, "device"),
