@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks import peers
+from benchmarks.duckdb_scores import CUTS, score_with_duckdb
 from benchmarks.memory import measure_peaks
 from jobs.support.session import open_session
 from pipelines.comparison.estimate import estimate_metrics, select_segment_metrics
@@ -35,7 +36,6 @@ from udfs.statistics.plan import Plan
 DOCUMENTS = 20
 LABELS = 10
 FOLDER = Path("build/bench")
-CUTS = (5, 10, 20)
 METRICS = [f"{name}@{k}" for name in ("ndcg", "precision", "recall", "map") for k in CUTS] + ["mrr", "rprec"]
 TURNS = 10
 SECONDS = 100  # a tool that has taken as long gets no other turn
@@ -101,8 +101,8 @@ def list_tools(spark: SparkSession, queries: int) -> dict[str, Callable[[], floa
     folder = FOLDER / str(queries)
     return {
         "Assay on Spark": lambda: score_with_assay(spark, folder, queries),
-        "DuckDB SQL": lambda: peers.score_with_duckdb(folder, CUTS),
-        "DuckDB SQL, and its counts": lambda: peers.score_with_duckdb(folder, CUTS, counts=True),
+        "DuckDB SQL": lambda: score_with_duckdb(folder, CUTS),
+        "DuckDB SQL, and its counts": lambda: score_with_duckdb(folder, CUTS, counts=True),
         "Polars": lambda: peers.score_with_polars(folder, CUTS),
     }
 
