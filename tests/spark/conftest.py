@@ -11,6 +11,8 @@ from pipelines.config.spark import SparkSettings
 SETTINGS = {
     "spark.sql.shuffle.partitions": "3",
     "spark.driver.memory": "2g",
+    # As for small runs; the tests on a cluster, on Spark Connect and with a session of the caller plan adaptively.
+    "spark.sql.adaptive.enabled": "false",
     # Nearly all code runs a few times only: to optimise it takes longer than to run it.
     "spark.driver.extraJavaOptions": " ".join((*SMALL_JAVA, SMALL_COLLECTOR)),
 }
