@@ -1,7 +1,7 @@
 """Run all benchmarks in turn; their figures also go to build/bench.json.
 
 python -m benchmarks           # every part; at least half an hour on two cores
-python -m benchmarks labels    # one part: metrics, memory, statistics, labels, checks, worlds, opinions,
+python -m benchmarks labels    # one part: commands, metrics, memory, statistics, labels, checks, worlds, opinions,
                                # judging or draws
 """
 
@@ -12,9 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import draws, in_memory, judging, label_scale, on_spark, opinions, quality, statistics, worlds
+from benchmarks import commands, draws, in_memory, judging, label_scale, on_spark, opinions, quality, statistics, worlds
 
 PARTS: dict[str, Callable[[], Any]] = {
+    "commands": lambda: commands.main([]),
     "metrics": on_spark.main,
     "memory": lambda: in_memory.measure(50_000),
     "statistics": lambda: statistics.measure_sizes([500_000, 1_000_000], 1_000),
