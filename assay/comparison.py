@@ -111,7 +111,7 @@ def compare(
     return ComparisonResult(comparison, runs, systems, "pandas" if kind == "pyspark" else kind)
 
 
-def _locate(run: EvaluationResult | str, warehouse: str | Path | None) -> Place:
+def _locate(run: Any, warehouse: str | Path | None) -> Place:
     if isinstance(run, EvaluationResult):
         return run.run.locate()
     if not isinstance(run, str):

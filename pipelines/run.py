@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -128,10 +128,20 @@ def open_run(plan: RunPlan, doing: str) -> Iterator[OpenRun]:
         yield OpenRun(plan=plan, attempt=attempt, inspection=inspection, inputs=inputs, facts=facts)
 
 
-def inspect_inputs(spark: SparkSession, config: Config, date: dt.date) -> Inspection:
-    """Validate and check the inputs of `date` only; nothing is written."""
-    with raise_input_errors("while checking"):
-        tables = _read_inputs(spark, config, date, {}, {})
+def inspect_inputs(
+    spark: SparkSession, config: Config, date: dt.date, listings: Mapping[str, FileListing] | None = None
+) -> Inspection:
+    """Validate and check the inputs of `date` only; nothing is written.
+
+    `listings` has the files that have been listed already: only a list made without Spark knows what Spark skips.
+    """
+    with raise_input_errors("while checking"), ExitStack() as stack:
+        tables = _read_inputs(spark, config, date, listings or {}, {})
+        for name, table in tables.items():
+            if table.is_costly:
+                raw = table.raw.persist()
+                stack.callback(raw.unpersist)
+                tables[name] = replace(table, raw=raw)
         inspection, inputs = _validate(config, date, tables)
         inspection.check_inputs(tables, inputs)
     return inspection

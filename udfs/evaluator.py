@@ -179,7 +179,7 @@ def _get_id(item: Any) -> Hashable:
 
 def _plain(id_: Any) -> Hashable:
     """An id as Python compares it: integers of NumPy are integers."""
-    return int(id_) if isinstance(id_, np.integer) else id_  # type: ignore[no-any-return]
+    return int(id_) if isinstance(id_, np.integer) else id_
 
 
 def _read_number(value: Any, what: str) -> float:

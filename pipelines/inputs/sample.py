@@ -126,7 +126,7 @@ def _sample_any(path: str, file: Path) -> FileSample:
 
 def _has_passages(rows: pa.Table) -> bool:
     kind = rows.schema.field("passages").type if "passages" in rows.column_names else pa.null()
-    return pa.types.is_struct(kind) and kind.get_field_index("passage_text") >= 0
+    return bool(pa.types.is_struct(kind)) and kind.get_field_index("passage_text") >= 0
 
 
 def _guess_texts(file: Path, rows: pa.Table) -> str:
