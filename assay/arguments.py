@@ -152,4 +152,4 @@ def require_session(spark: Any) -> None:
 def require_path(path: Any, argument: str) -> None:
     """Refuse what is no path."""
     if not isinstance(path, str | Path):
-        raise ConfigurationError(f"{argument} is a {type(path).__name__}", hint="give a path as text")
+        raise ConfigurationError(f"{argument} is of type {type(path).__name__}", hint="give a path as text")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -166,11 +167,13 @@ def require_columns(names: Sequence[str], table: Table, source: Iterable[str]) -
     if table.one_of and not set(table.one_of) & {*present, *missing}:
         missing.append(" or ".join(table.one_of))
     if missing:
-        columns = ", ".join(name for name in names if name not in READER_COLUMNS)
+        columns = [name for name in names if name not in READER_COLUMNS]
+        like = difflib.get_close_matches(missing[0], columns, n=1, cutoff=0.7)
         raise InputError(
             f"{table.name} lacks {', '.join(missing)}",
-            hint=f"found {columns or 'no columns'}. "
-            f"Rename with inputs.{table.name}.columns (contract name: name in the data)",
+            where=f"inputs.{table.name}",
+            hint=f"found {', '.join(columns) or 'no columns'}. Say which it is with "
+            f"columns: {{{missing[0].partition(' ')[0]}: {like[0] if like else 'NAME'}}}",
         )
 
 

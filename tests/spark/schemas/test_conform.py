@@ -62,7 +62,7 @@ def test_a_missing_column_is_named_with_what_was_found(spark: SparkSession) -> N
     raw = spark.createDataFrame([("q", "d")], "query string, doc_id string")
     with pytest.raises(InputError) as caught:
         conform(raw, RANKINGS)
-    assert "rankings lacks system, query_id, rank or score: found query, doc_id" in str(caught.value)
+    assert "rankings lacks system, query_id, rank or score (inputs.rankings): found query, doc_id" in str(caught.value)
     assert caught.value.exit_code == 3
 
 

@@ -211,9 +211,9 @@ def test_ids_of_several_types_are_reported_with_what_makes_them_one(tables: dict
 def test_results_that_cannot_be_written_say_where(tmp_path: Path, result: Any) -> None:
     with pytest.raises(PublishError, match=r"cannot write the report: No such file or directory \(.*x\.html\)"):
         result.report(tmp_path / "nowhere" / "x.html")
-    with pytest.raises(ConfigurationError, match="path is a int: give a path"):
+    with pytest.raises(ConfigurationError, match="path is of type int: give a path"):
         result.report(3)
-    with pytest.raises(ConfigurationError, match="warehouse is a NoneType: give a path"):
+    with pytest.raises(ConfigurationError, match="warehouse is of type NoneType: give a path"):
         result.publish(None)
 
 
