@@ -84,7 +84,7 @@ def conform(raw: DataFrame, table: Table, *, columns: Mapping[str, str] | None =
     source = {name: _quote(there) for name, there in map_names(raw.columns, table, columns or {}).items()}
     lines = raw.withColumn(_ROW, F.to_json(F.struct(*[_quote(name) for name in raw.columns])))
     lines, source = _unfold_array(lines, table, source)
-    require_columns(raw.columns, table, source)
+    require_columns(_list_unused(raw.columns, columns or {}), table, source)
     corrupt = [F.when(F.col(CORRUPT).isNotNull(), F.lit("line cannot be parsed"))] if CORRUPT in raw.columns else []
     types = _read_types(lines, source)
     present = [c for c in table.columns if c.name in source]
@@ -111,7 +111,11 @@ def map_names(present: Sequence[str], table: Table, columns: Mapping[str, str]) 
     names = [*table.names, *table.unfold]
     for name in columns:
         if name not in names:
-            raise InputError(f"{table.name} has no column {name!r} to rename to", hint=did_you_mean(name, names))
+            raise InputError(
+                f"{table.name} has no column {name!r} to rename to",
+                where=f"inputs.{table.name}.columns.{name}",
+                hint=did_you_mean(name, names),
+            )
     source = {}
     for name in names:
         if name in table.unread:
@@ -126,9 +130,15 @@ def map_names(present: Sequence[str], table: Table, columns: Mapping[str, str]) 
             raise InputError(
                 f"{table.name} has no column {source_name!r}, which the configuration names for {name!r}",
                 where=f"inputs.{table.name}.columns.{name}",
-                hint=f"{did_you_mean(source_name, present)}; {other}",
+                hint=f"{did_you_mean(source_name, _list_unused(present, columns))}; {other}",
             )
     return source
+
+
+def _list_unused(present: Iterable[str], columns: Mapping[str, str]) -> list[str]:
+    """The columns of the data, without expressions, which are columns by now whose names are their text."""
+    expressions = {text for text in columns.values() if not text.isidentifier()}
+    return [name for name in present if name not in expressions and name not in READER_COLUMNS]
 
 
 def _unfold_array(

@@ -72,6 +72,12 @@ def test_a_renamed_column_that_is_not_there_is_named_with_its_key(spark: SparkSe
         conform(raw, JUDGMENTS, columns={"grade": "grades"})
 
 
+def test_expressions_are_not_listed_among_the_columns_of_the_data(spark: SparkSession) -> None:
+    raw = spark.createDataFrame([("q", "d")], "`Query Text` string, `lower(d)` string")  # the second is an expression
+    with pytest.raises(InputError, match=r"judgments lacks query_id, grade \(inputs\.judgments\): found Query Text\."):
+        conform(raw, JUDGMENTS, columns={"doc_id": "lower(d)"})
+
+
 def test_a_number_that_is_not_finite_is_no_grade(spark: SparkSession) -> None:
     raw = spark.createDataFrame(
         [("q", "d", "NaN"), ("q", "e", "Infinity")], "query_id string, doc_id string, grade string"
