@@ -127,7 +127,10 @@ def _suggest_fix(condition: str) -> str:
     if condition.startswith("FIELD_NOT_FOUND"):
         return "write a field that the data has; `assay inspect` lists them"
     if condition.startswith(("UNRESOLVED_COLUMN", "TABLE_OR_VIEW_NOT_FOUND")):
-        return "write a column of the data there; a constant stands in quotes of its own, as \"'text'\""
+        return (
+            "write a column of the data there, or check `format` if those are none; a constant stands in quotes of its "
+            "own, as \"'text'\""
+        )
     if condition.startswith("DATATYPE_MISMATCH"):
         return "convert it there, as in bigint(NAME), string(NAME) or from_json(NAME, 'array<string>')"
     if condition.startswith(("UNRESOLVED_ROUTINE", "WRONG_NUM_ARGS")):
