@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -135,13 +135,8 @@ def inspect_inputs(
 
     `listings` has the files that have been listed already: only a list made without Spark knows what Spark skips.
     """
-    with raise_input_errors("while checking"), ExitStack() as stack:
+    with raise_input_errors("while checking"):
         tables = _read_inputs(spark, config, date, listings or {}, {})
-        for name, table in tables.items():
-            if table.is_costly:
-                raw = table.raw.persist()
-                stack.callback(raw.unpersist)
-                tables[name] = replace(table, raw=raw)
         inspection, inputs = _validate(config, date, tables)
         inspection.check_inputs(tables, inputs)
     return inspection
