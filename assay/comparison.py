@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assay.arguments import require_session
 from assay.in_memory import compare_arrow, estimate_arrow, limit_values
 from assay.result import EvaluationResult, describe_difference, render_html
 from pipelines.comparison.comparable import find_differences
@@ -94,6 +95,7 @@ def compare(
     """
     from jobs.compare import choose_system, require_paired_queries
 
+    require_session(spark)
     first, second = (_locate(run, warehouse) for run in (before, after))
     runs = (first[1], second[1])
     systems = (
@@ -109,9 +111,12 @@ def compare(
     return ComparisonResult(comparison, runs, systems, "pandas" if kind == "pyspark" else kind)
 
 
-def _locate(run: EvaluationResult | str, warehouse: str | Path | None) -> Place:
+def _locate(run: Any, warehouse: str | Path | None) -> Place:
     if isinstance(run, EvaluationResult):
         return run.run.locate()
+    if not isinstance(run, str):
+        hint = "give what assay.evaluate returns, or the id or date of a run as text"
+        raise InputError(f"a {type(run).__module__}.{type(run).__name__} is no run", hint=hint)
     if warehouse is None:
         raise InputError(f"{run!r} is a run of a warehouse", hint="say which: assay.compare(..., warehouse=...)")
     storage = Storage(str(warehouse))

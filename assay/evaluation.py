@@ -7,7 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.arguments import SPARK, build_arguments_config, find_kind, list_names, read_date, read_file, select_given
+from assay.arguments import (
+    SPARK,
+    build_arguments_config,
+    find_kind,
+    list_names,
+    read_date,
+    read_file,
+    require_session,
+    select_given,
+)
 from schemas.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -58,8 +67,9 @@ def evaluate(
         "decisions": decisions,
     }
     present = select_given(tables, () if impressions is not None else ("rankings", "judgments"))
+    require_session(spark)
     compare = dict(options.get("compare", {})) | ({} if baseline is None else {"baseline": baseline})
-    settings = dict(options) | {"metrics": list_names(metrics), "compare": compare}
+    settings = dict(options) | {"metrics": list_names(metrics, "metrics"), "compare": compare}
     on_spark = spark is not None or any(find_kind(table) == SPARK for table in present.values())
     if on_spark or impressions is not None or any(isinstance(table, Mapping) for table in present.values()):
         return _evaluate_on_spark(present, settings, columns or {}, read_date(date), spark, warehouse)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.arguments import SPARK, build_arguments_config, find_kind, read_date, select_given
+from assay.arguments import SPARK, build_arguments_config, find_kind, read_date, require_session, select_given
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,14 +36,16 @@ def label(
         {"impressions": impressions, "interactions": interactions, "judgments": judgments},
         ("impressions", "interactions"),
     )
+    require_session(spark)
+    day = read_date(date)  # before a JVM starts
     from assay.on_spark import expand_paths, find_session, run_on_spark
 
     sources = expand_paths(tables)
-    config = build_arguments_config("assay.label", sources, columns or {}, options)  # before a JVM starts
+    config = build_arguments_config("assay.label", sources, columns or {}, options)
     from assay.result import LabelResult
     from pipelines.label import label as label_run
 
     session = find_session(tables, spark)
-    run = run_on_spark(label_run, sources, config, read_date(date), spark=session, warehouse=warehouse)
+    run = run_on_spark(label_run, sources, config, day, spark=session, warehouse=warehouse)
     kind = find_kind(impressions)
     return LabelResult(run, kind, session if kind == SPARK else None)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assay.arguments import require_path
 from assay.computed import ComputedRun, PublishedRun
 from pipelines.comparison.headline import select_headline_metrics
 from pipelines.comparison.verdicts import find_worst_outcome
@@ -17,7 +18,7 @@ from pipelines.report.markup import h, text
 from pipelines.report.render import render_report
 from pipelines.report.tables import format_p
 from pipelines.warehouse.storage import Storage
-from schemas.errors import InputError, did_you_mean
+from schemas.errors import InputError, PublishError, did_you_mean
 from schemas.printable import escape_line
 from udfs.statistics.plan import EVERYTHING
 from udfs.tables import convert_kind
@@ -61,6 +62,7 @@ class RunResult:
 
         A run of the same date, settings, data and code that is committed already is returned instead.
         """
+        require_path(warehouse, "warehouse")
         return self.run.publish(Storage(str(warehouse))).run
 
     def _convert(self, table: pa.Table) -> Any:
@@ -125,8 +127,13 @@ class EvaluationResult(RunResult):
 
     def report(self, path: str | Path) -> Path:
         """Write the HTML report to a file, and return its path."""
+        require_path(path, "path")
         target = Path(path)
-        target.write_text(render_report(*self.run.locate()), encoding="utf-8")
+        content = render_report(*self.run.locate())
+        try:
+            target.write_text(content, encoding="utf-8")
+        except OSError as error:
+            raise PublishError(f"cannot write the report: {error.strerror}", where=str(target)) from None
         return target
 
     def _repr_html_(self) -> str:

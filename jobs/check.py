@@ -34,13 +34,19 @@ def command(config: str, overrides: tuple[str, ...], date: dt.date, docs: str | 
     from pipelines.config.load import load_config
 
     loaded = load_config(config, overrides)  # before anything that starts a JVM
+    from pipelines.plan import list_inputs
+
+    with loaded.locate_errors():
+        listings = list_inputs(loaded.config, date)
+    size = None if listings is None else sum(listing.bytes for listing in listings.values())
     from jobs.support.session import open_session
     from pipelines.quality.results import build_refusal, format_results
     from pipelines.run import inspect_inputs
     from pipelines.warehouse.storage import Storage
 
-    with open_session(loaded.config.spark, f"assay check {date}") as spark, loaded.locate_errors():
-        inspection = inspect_inputs(spark, loaded.config, date)
+    session = open_session(loaded.config.spark, f"assay check {date}", input_bytes=size)
+    with session as spark, loaded.locate_errors():
+        inspection = inspect_inputs(spark, loaded.config, date, listings)
     if docs is not None:
         for name, content in inspection.render_pages(f"{date}, checks only"):
             Storage(docs).put(name, content)

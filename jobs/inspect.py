@@ -61,7 +61,8 @@ def _show_file(sample: FileSample, profiles: list[ColumnProfile], drafts: list[D
     from schemas.printable import escape_line
 
     console = open_console(wide=True)
-    print_line(console, f"{sample.path}: {sample.format}, the first {sample.rows.num_rows:,} rows")
+    of = f" of {sample.file}" if sample.file else ""
+    print_line(console, f"{sample.path}: {sample.format}, the first {sample.rows.num_rows:,} rows{of}")
     grid = Grid("column", "type", "empty", "distinct", "smallest", "largest", "such as")
     for profile in profiles:
         ends = ["" if end is None else str(end) for end in (profile.smallest, profile.largest)]

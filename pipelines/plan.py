@@ -78,17 +78,24 @@ class LocalInputs:
         return sum(listing.bytes for listing in self.listings.values())
 
 
-def look_ahead(work: Work, date: dt.date) -> LocalInputs | None:
-    """List the inputs without Spark, and look for committed work; None where Spark is needed to list them."""
-    spark = work.config.spark
-    if not (spark.master or "local").startswith("local") or "spark.hadoop.fs.defaultFS" in spark.settings:
+def list_inputs(config: Config, date: dt.date) -> dict[str, FileListing] | None:
+    """List the files of all inputs without Spark; None where Spark is needed to list them."""
+    if not (config.spark.master or "local").startswith("local") or "spark.hadoop.fs.defaultFS" in config.spark.settings:
         return None
     listings: dict[str, FileListing] = {}
-    for name, source in work.config.sources().items():
+    for name, source in config.sources().items():
         listing = list_locally(name, source, date)
         if listing is None:
             return None
         listings[name] = listing
+    return listings
+
+
+def look_ahead(work: Work, date: dt.date) -> LocalInputs | None:
+    """List the inputs without Spark, and look for committed work; None where Spark is needed to list them."""
+    listings = list_inputs(work.config, date)
+    if listings is None:
+        return None
     if work.config.output.namespace is not None:  # only Spark can tell whether a committed run is in the catalog
         return LocalInputs(listings, None)
     key = work.build_key(date, {name: listing.digest for name, listing in listings.items()})

@@ -128,10 +128,15 @@ def open_run(plan: RunPlan, doing: str) -> Iterator[OpenRun]:
         yield OpenRun(plan=plan, attempt=attempt, inspection=inspection, inputs=inputs, facts=facts)
 
 
-def inspect_inputs(spark: SparkSession, config: Config, date: dt.date) -> Inspection:
-    """Validate and check the inputs of `date` only; nothing is written."""
+def inspect_inputs(
+    spark: SparkSession, config: Config, date: dt.date, listings: Mapping[str, FileListing] | None = None
+) -> Inspection:
+    """Validate and check the inputs of `date` only; nothing is written.
+
+    `listings` has the files that have been listed already: only a list made without Spark knows what Spark skips.
+    """
     with raise_input_errors("while checking"):
-        tables = _read_inputs(spark, config, date, {}, {})
+        tables = _read_inputs(spark, config, date, listings or {}, {})
         inspection, inputs = _validate(config, date, tables)
         inspection.check_inputs(tables, inputs)
     return inspection

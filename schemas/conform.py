@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -83,7 +84,7 @@ def conform(raw: DataFrame, table: Table, *, columns: Mapping[str, str] | None =
     source = {name: _quote(there) for name, there in map_names(raw.columns, table, columns or {}).items()}
     lines = raw.withColumn(_ROW, F.to_json(F.struct(*[_quote(name) for name in raw.columns])))
     lines, source = _unfold_array(lines, table, source)
-    require_columns(raw.columns, table, source)
+    require_columns(_list_unused(raw.columns, columns or {}), table, source)
     corrupt = [F.when(F.col(CORRUPT).isNotNull(), F.lit("line cannot be parsed"))] if CORRUPT in raw.columns else []
     types = _read_types(lines, source)
     present = [c for c in table.columns if c.name in source]
@@ -110,7 +111,11 @@ def map_names(present: Sequence[str], table: Table, columns: Mapping[str, str]) 
     names = [*table.names, *table.unfold]
     for name in columns:
         if name not in names:
-            raise InputError(f"{table.name} has no column {name!r} to rename to", hint=did_you_mean(name, names))
+            raise InputError(
+                f"{table.name} has no column {name!r} to rename to",
+                where=f"inputs.{table.name}.columns.{name}",
+                hint=did_you_mean(name, names),
+            )
     source = {}
     for name in names:
         if name in table.unread:
@@ -125,9 +130,15 @@ def map_names(present: Sequence[str], table: Table, columns: Mapping[str, str]) 
             raise InputError(
                 f"{table.name} has no column {source_name!r}, which the configuration names for {name!r}",
                 where=f"inputs.{table.name}.columns.{name}",
-                hint=f"{did_you_mean(source_name, present)}; {other}",
+                hint=f"{did_you_mean(source_name, _list_unused(present, columns))}; {other}",
             )
     return source
+
+
+def _list_unused(present: Iterable[str], columns: Mapping[str, str]) -> list[str]:
+    """The columns of the data, without expressions, which are columns by now whose names are their text."""
+    expressions = {text for text in columns.values() if not text.isidentifier()}
+    return [name for name in present if name not in expressions and name not in READER_COLUMNS]
 
 
 def _unfold_array(
@@ -166,11 +177,13 @@ def require_columns(names: Sequence[str], table: Table, source: Iterable[str]) -
     if table.one_of and not set(table.one_of) & {*present, *missing}:
         missing.append(" or ".join(table.one_of))
     if missing:
-        columns = ", ".join(name for name in names if name not in READER_COLUMNS)
+        columns = [name for name in names if name not in READER_COLUMNS]
+        like = difflib.get_close_matches(missing[0], columns, n=1, cutoff=0.7)
         raise InputError(
             f"{table.name} lacks {', '.join(missing)}",
-            hint=f"found {columns or 'no columns'}. "
-            f"Rename with inputs.{table.name}.columns (contract name: name in the data)",
+            where=f"inputs.{table.name}",
+            hint=f"found {', '.join(columns) or 'no columns'}. Say which it is with "
+            f"columns: {{{missing[0].partition(' ')[0]}: {like[0] if like else 'NAME'}}}",
         )
 
 

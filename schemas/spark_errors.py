@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import re
 import tempfile
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 
 from schemas import errors
 from schemas.errors import AssayError, InputError, PublishError
@@ -164,10 +166,25 @@ def _read_local_setting() -> str | None:
 
 
 @contextmanager
+def hide_spark_log() -> Iterator[None]:
+    """Hide the record, of many thousand characters, that PySpark logs of an error besides raising it."""
+    loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+@contextmanager
 def raise_input_errors(where: str) -> Iterator[None]:
     """Turn an error about unreadable data into an `InputError` that names the place."""
     try:
-        yield
+        with hide_spark_log():
+            yield
     except AssayError:
         raise
     except Exception as error:

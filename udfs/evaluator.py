@@ -69,7 +69,9 @@ class Evaluator:
         `judgments` maps ids to grades, or holds pairs of both, or mappings with an id and a `grade`.
         """
         grades = _read_judgments(judgments)
-        block, duplicates = build_ranking_block(self._order_ids(list(items)), grades)
+        ids = self._order_ids(_read_items(items))
+        _require_comparable_ids(ids, grades)
+        block, duplicates = build_ranking_block(ids, grades)
         if self.conventions.duplicates == "error" and duplicates:
             raise DataQualityError(f"the ranking has {duplicates} duplicate items")
         values = compute_metrics(block, self.specs, self.conventions)
@@ -165,14 +167,43 @@ def _get(item: Any, names: Sequence[str]) -> Any:
 
 def _get_id(item: Any) -> Hashable:
     if isinstance(item, str | int | np.integer):
-        return int(item) if isinstance(item, np.integer) else item
+        return _plain(item)
     id_ = item[0] if _is_pair(item) else _get(item, _IDS)
     if id_ is None:
         raise InputError(
             f"an item of type {type(item).__name__} has no id",
             hint="give ids, pairs of an id and a score, or items with key, id or doc_id",
         )
+    return _plain(id_)
+
+
+def _plain(id_: Any) -> Hashable:
+    """An id as Python compares it: integers of NumPy are integers."""
     return int(id_) if isinstance(id_, np.integer) else id_
+
+
+def _read_number(value: Any, what: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        hint = "a pair is an id and then its number"
+        raise InputError(f"the {what} {value!r} is not a number", hint=hint) from None
+
+
+def _read_items(items: Any) -> list[Any]:
+    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
+        raise InputError(
+            f"a ranking of type {type(items).__name__} has no items", hint="give a list of ids, best first"
+        )
+    return list(items)
+
+
+def _require_comparable_ids(ids: Sequence[Hashable], grades: Mapping[Hashable, Any]) -> None:
+    """Refuse ids of which none can be judged: 7 is not "7"."""
+    kinds = [{"text" if isinstance(id_, str) else type(id_).__name__ for id_ in of} for of in (ids, grades)]
+    if all(len(kind) == 1 for kind in kinds) and "text" in kinds[0] ^ kinds[1]:
+        ranked, judged = (next(iter(kind)) for kind in kinds)
+        raise InputError(f"ranked ids are {ranked} and judged ids are {judged}", hint="convert one, as with str(id)")
 
 
 def _is_pair(item: Any) -> bool:
@@ -183,7 +214,10 @@ def _is_pair(item: Any) -> bool:
 def _read_judgments(judgments: Any) -> dict[Hashable, Any]:
     """Grades by id, from a mapping, from pairs, or from mappings with an id and a grade."""
     if isinstance(judgments, Mapping):
-        return dict(judgments)
+        return {_plain(id_): _read_number(grade, "grade") for id_, grade in judgments.items()}
+    if isinstance(judgments, str | bytes) or not isinstance(judgments, Iterable):
+        hint = "give a mapping of ids to grades, pairs of both, or mappings with doc_id and grade"
+        raise InputError(f"judgments are of type {type(judgments).__name__}", hint=hint)
     grades: dict[Hashable, Any] = {}
     for judgment in judgments:
         grade = judgment[1] if _is_pair(judgment) else _get(judgment, ("grade",))
@@ -192,7 +226,7 @@ def _read_judgments(judgments: Any) -> dict[Hashable, Any]:
                 f"a judgment of type {type(judgment).__name__} has no grade",
                 hint="give a mapping of ids to grades, pairs of both, or mappings with doc_id and grade",
             )
-        grades[_get_id(judgment)] = grade
+        grades[_get_id(judgment)] = _read_number(grade, "grade")
     return grades
 
 
@@ -201,6 +235,7 @@ def _warn_of_other_order(items: list[Any]) -> None:
     scores = [item[1] if _is_pair(item) else _get(item, ("score",)) for item in items]
     if any(score is None for score in scores):
         return
+    scores = [_read_number(score, "score") for score in scores]
     rise = next((at for at in range(1, len(scores)) if scores[at] > scores[at - 1]), None)
     if rise is not None:
         warnings.warn(
@@ -214,7 +249,7 @@ def _get_score(item: Any) -> float:
     score = item[1] if _is_pair(item) else _get(item, ("score",))
     if score is None:
         raise InputError("an item has no score", hint="order: rank takes the items as they come")
-    return float(score)
+    return _read_number(score, "score")
 
 
 def _nan_to_none(value: float) -> float | None:

@@ -203,7 +203,7 @@ _WRITTEN = re.compile(r"\s*(?P<name>[A-Za-z_][\w]*)\s*(?:\((?P<inside>[^()]*)\))
 
 def parse_metric(text: str) -> MetricSpec:
     """Parse a metric; an unknown name raises an error that suggests the nearest one."""
-    match = _WRITTEN.fullmatch(text)
+    match = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise ConfigurationError(f"cannot read the metric {text!r}", hint="write name(parameter=value)@k, e.g. ndcg@10")
     name = match["name"].lower()

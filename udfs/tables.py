@@ -66,7 +66,8 @@ class TableReader:
             problem = f"{self.name}.{column} holds text that is not Unicode (half of a surrogate pair)"
             raise InputError(problem, hint="fix the text where it was decoded") from None
         except (pa.ArrowException, OverflowError) as error:  # the second for integers beyond 64 bits
-            raise InputError(f"{self.name}.{column} cannot be read", hint=str(error).splitlines()[0]) from None
+            hint = f"{str(error).splitlines()[0]}; values of several types are made one by .astype(str)"
+            raise InputError(f"{self.name}.{column} cannot be read", hint=hint) from None
         chunks = [values] if isinstance(values, pa.Array) else values.chunks
         decoded = [_decode(chunk) for chunk in chunks]
         return pa.chunked_array(decoded, None if decoded else _decode(pa.array([], values.type)).type)

@@ -26,7 +26,8 @@ def render_configuration_page() -> str:
     lines = [
         _GENERATED,
         "# Configuration reference\n",
-        "A configuration is a YAML file. `extends:` names a file (or several) whose values it builds on; `--set",
+        "A configuration is a YAML file. `extends:` names a file (or several) whose values it builds on,",
+        "beside it or, by name, one of Assay's own in `conf`, such as `trec.yaml`; `--set",
         "key.inner=value` overrides one value. `${NAME}` and `${NAME:-default}` are replaced from the environment,",
         "`$$` is a plain `$`. Keys that are not listed here are refused. `assay config --config FILE` prints what",
         "a file resolves to and the origin of each value. Relative paths in a file are relative to its folder; those",

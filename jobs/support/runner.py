@@ -51,7 +51,8 @@ class DateRunner:
 
     def run(self, date: dt.date) -> Outcome:
         """Run the pipeline for a date, or return the committed run of the same work."""
-        local = look_ahead(self.work, date)
+        with self.loaded.locate_errors():
+            local = look_ahead(self.work, date)
         if local is not None and local.committed is not None and not self.force:
             return local.committed
         from jobs.support.workload import log_workload

@@ -22,7 +22,9 @@ from schemas.problems import describe_problem
 from schemas.redact import cut_text, is_secret_name, redact, remember_secret, remember_secrets
 
 EXTENDS = "extends"
+PROFILES = Path(__file__).resolve().parents[2] / "conf"  # of Assay itself, such as `trec.yaml`
 MAX_FILES = 100  # of one configuration; a file that is extended twice counts twice
+MAX_PLACES = 3  # of a key that is unknown where it stands
 MAX_SHOWN = 200  # characters of a wrong value in a message
 _VARIABLE = re.compile(r"\$(?:\$|\{(?P<name>\w+)(?::-(?P<default>[^}]*))?\})")
 
@@ -121,8 +123,15 @@ def _read_layers(path: Path, parents: tuple[Path, ...]) -> Iterator[tuple[str, d
         hint = "write the path of a file, or a list of them"
         raise ConfigurationError(f"cannot extend {_shorten(bases)}", where=f"{path} at {EXTENDS}", hint=hint)
     for base in bases:
-        yield from _read_layers(path.parent / base, (*parents, path.resolve()))
+        yield from _read_layers(_find_base(path, base), (*parents, path.resolve()))
     yield str(path), content
+
+
+def _find_base(path: Path, base: str) -> Path:
+    """The file that `path` extends: beside it, or else the profile of Assay that has this name."""
+    beside, profile = path.parent / base, PROFILES / base
+    is_other = beside.exists() and beside.resolve() != path.resolve()
+    return profile if not is_other and Path(base).name == base and profile.is_file() else beside
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
@@ -222,7 +231,7 @@ def _explain(details: ErrorDetails, origins: Mapping[str, str], path: str) -> st
     origin = next((o for k, o in origins.items() if k == names or k.startswith(f"{names}.")), path)
     place = f"in {_describe_origin(origin, details['loc'])} at {key}" if key else f"in {origin}"
     if details["type"] == "extra_forbidden":
-        return f"unknown key {place}: {did_you_mean(str(details['loc'][-1]), _list_keys(details['loc'][:-1]))}"
+        return f"unknown key {place}: {_suggest_key(details['loc'])}"
     if details["type"] == "missing":
         return f"missing key {place}: it has no default"
     if details["type"] == "value_error":
@@ -243,6 +252,23 @@ def _is_path(text: str) -> bool:
 
 def _shorten(value: object) -> str:
     return cut_text(repr(value), MAX_SHOWN)
+
+
+def _suggest_key(loc: Sequence[int | str]) -> str:
+    """Where a key that is unknown at `loc` belongs: to another section that has it, or the closest one there."""
+    keys, name = _list_keys(loc[:-1]), str(loc[-1])
+    places = [place for place in _list_places(Config) if place.rpartition(".")[2] == name]
+    if places and len(places) <= MAX_PLACES:
+        return f"did you mean {' or '.join(repr(place) for place in places)}? Known here: {', '.join(sorted(keys))}"
+    return did_you_mean(name, keys)
+
+
+def _list_places(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """The dotted keys below a section, in sections of one model each: not those in lists and mappings."""
+    for name, field in model.model_fields.items():
+        yield f"{prefix}{name}"
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _list_places(field.annotation, f"{prefix}{name}.")
 
 
 def _list_keys(loc: Sequence[int | str]) -> list[str]:

@@ -2,13 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pipelines.inputs.format_registry import FORMATS
+from schemas.errors import InputError
+
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 NEVER = ("", "null", "undefined", "(not set)")  # what clients log for a value they do not have
+
+
+# By the ending of a name: the format of the file, JSON for any other.
+FILES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv"}
+
+
+def read_files(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:
+    """The rows of a preset's files, in the format that the option `files` or the name of the first file says."""
+    kind = options.get("files")
+    settings = {"sep": options["sep"]} if "sep" in options else {}
+    if kind is None:
+        first = next(iter(sorted(spark.read.text(list(paths)).inputFiles())), "")
+        name = first.rpartition("/")[2].removesuffix(".gz")
+        kind = next((kind for ending, kind in FILES.items() if name.endswith(ending)), "json")
+        settings |= {"sep": "\t"} if name.endswith(".tsv") and not settings else {}
+    return FORMATS[kind].find_reader("impressions")(spark, paths, settings)
+
+
+def require_preset_columns(rows: DataFrame, preset: str, names: Iterable[str]) -> None:
+    """Refuse data that is not what a preset reads."""
+    missing = [name for name in names if name not in rows.columns]
+    if missing:
+        columns = ", ".join(name for name in rows.columns if not name.startswith("_"))
+        raise InputError(
+            f"the data has no column {', '.join(missing)}, which every file of {preset} has",
+            where="format",
+            hint=f"it has {columns}; `assay inspect` drafts how to read it"
+            if columns
+            else "its lines are no JSON: is it Parquet or CSV? Say so with options: {files: parquet}",
+        )
 
 
 def parse_micros(value: Column) -> Column:

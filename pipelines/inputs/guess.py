@@ -5,20 +5,46 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import yaml
 
+from pipelines.inputs.foreign import FILES
 from pipelines.inputs.format_registry import FORMATS
+from pipelines.inputs.formats.serp_arrays import FLAGS, NAMES
 from pipelines.inputs.sample import ColumnProfile, FileSample, profile_columns
 from schemas.inputs import INPUTS
 from schemas.table import Column, Table
 
-# Contract column -> the names that it usually has elsewhere, the most telling ones first.
+# Contract column -> the names that it usually has elsewhere, in lower case with underscores, the most telling first.
 USUAL_NAMES = {
-    "serp_id": ("serp_id", "page_id", "search_id", "request_id", "impression_id", "page", "req_id"),
-    "query_id": ("query_id", "query-id", "qid", "query", "user_query", "search_term", "keyword", "q"),
+    "serp_id": (
+        "serp_id",
+        "page_id",
+        "search_id",
+        "request_id",
+        "impression_id",
+        "srch_id",
+        "page",
+        "req_id",
+        "serp",
+    ),
+    "query_id": (
+        "query_id",
+        "qid",
+        "query",
+        "user_query",
+        "search_term",
+        "search_query",
+        "query_text",
+        "keyword",
+        "keywords",
+        "term",
+        "q",
+    ),
     "doc_id": (
         "doc_id",
         "docid",
@@ -26,19 +52,37 @@ USUAL_NAMES = {
         "item_id",
         "product_id",
         "object_id",
-        "corpus-id",
+        "corpus_id",
+        "prop_id",
+        "article_id",
         "sku",
         "asin",
         "id",
         "doc",
+        "product",
+        "item",
+        "url",
     ),
-    "user_id": ("user_id", "client_id", "visitor_id", "user", "uid"),
+    "user_id": ("user_id", "client_id", "visitor_id", "customer_id", "anonymous_id", "user", "visitor", "uid", "who"),
     "position": ("position", "pos", "rank", "ordinal", "slot"),
-    "ts": ("ts", "timestamp", "event_time", "time", "created_at", "datetime", "t", "when"),
+    "ts": (
+        "ts",
+        "timestamp",
+        "event_time",
+        "time",
+        "created_at",
+        "logged_at",
+        "occurred_at",
+        "event_timestamp",
+        "datetime",
+        "date_time",
+        "t",
+        "when",
+    ),
     "kind": ("kind", "action", "action_name", "event_type", "event_name", "event", "type"),
     "event_id": ("event_id", "uuid", "id"),
     "grade": ("grade", "relevance", "label", "rating", "judgment", "rel", "score"),
-    "system": ("system", "ranker", "run", "run_tag", "model", "variant"),
+    "system": ("system", "ranker", "run", "run_tag", "model", "variant", "algorithm", "arm", "random_bool"),
     "rank": ("rank", "position"),
     "score": ("score", "similarity"),
     "weight": ("weight", "frequency", "traffic"),
@@ -46,8 +90,18 @@ USUAL_NAMES = {
     "session_id": ("session_id", "session"),
     "dwell_seconds": ("dwell_seconds", "dwell_time", "dwell"),
 }
+# Option of `serp_arrays` -> the contract column that it is about.
+PARTS = {
+    "page": "serp_id",
+    "query": "query_id",
+    "documents": "doc_id",
+    "time": "ts",
+    "user": "user_id",
+    "position": "position",
+    "system": "system",
+}
 KINDS = {
-    "click": re.compile(r"(?i)^(item_?|product_?|select_?)?(click|select|open)(_?item|ed)?$|^select_item$"),
+    "click": re.compile(r"(?i)(^|_)(click|select|open|tap)(ed|through)?(_|$)"),
     "cart": re.compile(r"(?i)cart|basket"),
     "purchase": re.compile(r"(?i)^(purchase|order|buy|bought|checkout)"),
 }
@@ -65,6 +119,9 @@ class Draft:
     columns: Mapping[str, str | dict[str, object]]
     missing: tuple[Column, ...] = ()  # required columns that the file seems not to have
     matched: int = 0  # columns that it has
+    where: str | None = None
+    format: str | None = None  # where it is not that of the sample
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 def draft_input(sample: FileSample) -> list[Draft]:
@@ -72,28 +129,115 @@ def draft_input(sample: FileSample) -> list[Draft]:
     readers = FORMATS[sample.format].readers
     if readers is not None:
         is_ratings = "judgmentRatings" in sample.rows.column_names
-        names = [name for name in readers if (name == "judgments") == is_ratings] or list(readers)
-        return [Draft(name, None, {}) for name in names]
+        names = sample.tables or [name for name in readers if (name == "judgments") == is_ratings] or list(readers)
+        return [Draft(name, None, _name_system(name, sample), options=sample.options) for name in names]
     profiles = profile_columns(sample.rows)
+    clicked = _draft_clicked(sample, profiles)
+    if clicked:
+        return clicked
     drafts = [_draft_table(table, profiles, sample.format) for table in INPUTS.values() if table.name != "opinions"]
-    return [max(drafts, key=lambda draft: draft.matched - len(draft.missing))]
+    best = max(drafts, key=lambda draft: draft.matched - len(draft.missing))
+    return [replace(best, options=sample.options)]
 
 
 def write_draft(drafts: Sequence[tuple[FileSample, Draft]], folder: Path = Path()) -> str:
-    """The drafts as YAML for a file in this folder; what is missing is a comment at its place."""
+    """The drafts as YAML for a file in this folder; what is missing is a comment at its place.
+
+    Files that are read in the same way are read together. Others for the same table are comments: a table has one
+    source.
+    """
     lines = ["inputs:"]
-    for sample, draft in drafts:
-        path = sample.path if Path(sample.path).is_absolute() else os.path.relpath(sample.path, folder)
-        source: dict[str, object] = {"path": path}
-        source |= {} if sample.format == "parquet" else {"format": sample.format}
-        source |= {} if draft.explode is None else {"explode": draft.explode}
-        source |= {"columns": dict(draft.columns)} if draft.columns else {}
-        text = yaml.safe_dump({draft.table: source}, sort_keys=False, allow_unicode=True, width=100)
-        lines += [f"  {line}" for line in text.splitlines()]
-        if draft.missing and not draft.columns:
-            lines.append("    columns:")
-        lines += [f"      # {column.name}: ???  # missing: {column.meaning}" for column in draft.missing]
+    for table in dict.fromkeys(draft.table for _, draft in drafts):
+        sections: list[tuple[Draft, dict[str, object], list[str]]] = []
+        for sample, draft in drafts:
+            if draft.table == table:
+                source = _describe_source(sample, draft)
+                paths = next((paths for _, same, paths in sections if same == source), None)
+                if paths is None:
+                    sections.append((draft, source, paths := []))
+                paths.append(sample.path if Path(sample.path).is_absolute() else os.path.relpath(sample.path, folder))
+        best = min(range(len(sections)), key=lambda at: len(sections[at][0].missing))
+        for number, (draft, source, paths) in enumerate(sections):
+            text = _write_section(draft, {"path": paths[0] if len(paths) == 1 else paths} | source)
+            lines += text if number == best else [f"  # or{text[0]}", *(f"  #   {line}" for line in text[1:])]
     return "\n".join(lines) + "\n"
+
+
+def _describe_source(sample: FileSample, draft: Draft) -> dict[str, object]:
+    """The section of an input, without its path."""
+    name = draft.format or sample.format
+    source: dict[str, object] = {} if name == "parquet" else {"format": name}
+    source |= {"options": dict(draft.options)} if draft.options else {}
+    source |= {} if draft.explode is None else {"explode": draft.explode}
+    source |= {} if draft.where is None else {"where": draft.where}
+    return source | ({"columns": dict(draft.columns)} if draft.columns else {})
+
+
+def _write_section(draft: Draft, source: Mapping[str, object]) -> list[str]:
+    text = yaml.safe_dump({draft.table: dict(source)}, sort_keys=False, allow_unicode=True, width=100)
+    lines = [f"  {line}" for line in text.splitlines()]
+    if draft.missing and not draft.columns:
+        lines.append("    columns:")
+    return lines + [f"      # {column.name}: ???  # missing: {column.meaning}" for column in draft.missing]
+
+
+def _name_system(table: str, sample: FileSample) -> dict[str, str | dict[str, object]]:
+    """UBI has no column for the system; the application is what its exports usually tell apart."""
+    is_ubi = sample.format == "ubi" and "application" in sample.rows.column_names
+    return {"system": "application"} if is_ubi and table == "impressions" else {}
+
+
+def _draft_clicked(sample: FileSample, profiles: Sequence[ColumnProfile]) -> list[Draft]:
+    """Pages and clicks of one table, where a column says what was clicked; none without such a column."""
+    parts = [profile for profile in profiles if "." not in profile.path.partition("[]")[0]]
+    clicked = next((profile for usual in NAMES["clicked"] for profile in parts if _is_click(profile, usual)), None)
+    arrays = {profile.path.partition("[]")[0] for profile in parts if "[]" in profile.path}
+    if clicked is None:
+        return []
+    columns: dict[str, str] = {}
+    array = clicked.path.partition("[]")[0] if "[]." in clicked.path else None
+    for part, contract in PARTS.items():
+        names = (*NAMES[part], *USUAL_NAMES[contract])
+        readable = [profile for profile in parts if profile is not clicked and profile.path.partition("[]")[0] != array]
+        if part != "documents":
+            readable = [profile for profile in readable if "[]" not in profile.path]
+        profile = next((one for usual in names for one in readable if usual in _list_names(one.path, None)), None)
+        if profile is not None:
+            columns[part] = profile.path.partition("[]")[0]
+    if array is not None:
+        columns["documents"] = array
+    columns["clicked"] = clicked.path.partition("[]")[0] if array is None else ""
+    session = _find_profile("session_id", parts, None)
+    if "page" not in columns and session is not None and _is_page(sample, session.path, columns):
+        columns["page"] = session.path
+    if not {"query", "documents"} <= set(columns) or ("[]" in clicked.path) != (columns["documents"] in arrays):
+        return []
+    options = {part: name for part, name in columns.items() if name and name != _find_usual(part, sample.rows)}
+    if sample.format != FILES.get(Path(sample.file or sample.path).suffix, "json"):
+        options = {"files": sample.format} | options
+    options |= sample.options
+    return [Draft(name, None, {}, format="serp_arrays", options=options) for name in ("impressions", "interactions")]
+
+
+def _is_click(profile: ColumnProfile, usual: str) -> bool:
+    """Whether this is the column of that name and has flags, or is an array or a field of one."""
+    is_flag = {value.lower() for value in profile.values} <= set(FLAGS)
+    return usual in _list_names(profile.path, None) and (is_flag or profile.path.endswith("[]"))
+
+
+def _is_page(sample: FileSample, session: str, columns: Mapping[str, str]) -> bool:
+    """Whether every session of the sample has one query, and each of its positions once: it is a page then."""
+    names = [name for name in (columns.get("query"), columns.get("position")) if name is not None]
+    if len(names) < 2 or not {session, *names} <= set(sample.rows.column_names):
+        return False
+    counts = sample.rows.group_by(session).aggregate([(name, "count_distinct") for name in names] + [([], "count_all")])
+    has_one_query = pc.all(pc.equal(counts[f"{names[0]}_count_distinct"], 1)).as_py()
+    return bool(has_one_query and pc.all(pc.equal(counts[f"{names[1]}_count_distinct"], counts["count_all"])).as_py())
+
+
+def _find_usual(part: str, rows: pa.Table) -> str | None:
+    """The column that the preset takes for this part by itself."""
+    return next((name for name in NAMES[part] if name in rows.column_names), None)
 
 
 def _draft_table(table: Table, profiles: Sequence[ColumnProfile], source_format: str) -> Draft:
@@ -118,7 +262,8 @@ def _draft_table(table: Table, profiles: Sequence[ColumnProfile], source_format:
     if table.one_of and not set(table.one_of) & set(columns):
         missing.append(next(column for column in table.columns if column.name == table.one_of[0]))
     renamed = {name: text for name, text in columns.items() if text != name}
-    return Draft(table.name, array, renamed, tuple(missing), matched=available - len(readable))
+    where = _keep_kinds(kinds) if (kinds := _find_profile("kind", profiles, array)) and "kind" in columns else None
+    return Draft(table.name, array, renamed, tuple(missing), available - len(readable), where)
 
 
 def _find_profile(name: str, profiles: Sequence[ColumnProfile], array: str | None) -> ColumnProfile | None:
@@ -130,9 +275,24 @@ def _find_profile(name: str, profiles: Sequence[ColumnProfile], array: str | Non
     return None
 
 
+def _keep_kinds(profile: ColumnProfile) -> str | None:
+    """The condition that leaves out events of other kinds, which would be quarantined; None where there are none."""
+    kinds = _map_kinds(profile)
+    if not kinds or len(kinds) == len(profile.values):
+        return None
+    listed = ", ".join(f"'{value}'" for value in kinds if "'" not in value)
+    return f"{_quote_path(profile.path)} in ({listed})"
+
+
+def _map_kinds(profile: ColumnProfile) -> dict[str, str]:
+    """The kind that each value of a column stands for, without those that stand for none."""
+    texts = {value: _split_words(value) for value in profile.values}
+    return {value: kind for value, text in texts.items() for kind, fits in reversed(KINDS.items()) if fits.search(text)}
+
+
 def _list_names(path: str, array: str | None) -> set[str]:
     """The names that a column may be known by: its own, and what an `id` is the id of."""
-    *parents, own = path.replace("[]", "").lower().split(".")
+    *parents, own = [_split_words(part) for part in path.replace("[]", "").split(".")]
     names = {own}
     if own == "id" and parents:
         names.add(f"{parents[-1]}_id")
@@ -141,19 +301,27 @@ def _list_names(path: str, array: str | None) -> set[str]:
     return names
 
 
+def _split_words(name: str) -> str:
+    """A name in lower case with underscores: `requestId`, `request-id` and `Request ID` are `request_id`."""
+    return re.sub(r"[-\s]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).lower()
+
+
+def _quote_path(path: str) -> str:
+    return ".".join(part if re.fullmatch(r"\w+", part) else f"`{part}`" for part in path.split("."))
+
+
 def _write_column(name: str, profile: ColumnProfile, array: str | None, *, as_text: bool) -> str | dict[str, object]:
     """The column as it is, or an expression that makes it fit."""
     path = profile.path.replace(f"{array}[]", "item")
-    quoted = ".".join(part if re.fullmatch(r"\w+", part) else f"`{part}`" for part in path.split("."))
+    quoted = _quote_path(path)
     if name == "ts" and profile.is_number:
         unit = next((unit for limit, unit in UNITS if profile.largest < limit), "timestamp_micros")
         return f"{unit}(bigint({quoted}))" if as_text else f"{unit}({quoted})"
     if name == "position" and profile.is_number and profile.smallest == 0:
         return f"{quoted} + 1"
-    if name == "query_id" and path.rpartition(".")[2].lower() not in ("query_id", "query-id", "qid"):
+    if name == "query_id" and path.rpartition(".")[2].lower() not in ("query_id", "query-id", "queryid", "qid"):
         return f"lower(trim({quoted}))"
     if name == "kind":
-        kinds = {value: kind for value in profile.values for kind, fits in KINDS.items() if fits.search(value)}
-        changed: dict[str, object] = {value: kind for value, kind in kinds.items() if value != kind}
+        changed: dict[str, object] = {value: kind for value, kind in _map_kinds(profile).items() if value != kind}
         return {"from": quoted, "values": changed} if changed else path
     return quoted if "." in path else path

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +17,7 @@ from pipelines.inputs.settings import InputSource, RawSource
 from pipelines.inputs.shape import add_expressions, filter_rows, run_view
 from pipelines.warehouse.catalog.snapshots import read_present_version
 from schemas.conform import IGNORED
+from schemas.errors import AssayError
 from schemas.spark_errors import raise_input_errors
 
 
@@ -80,7 +83,7 @@ def _read(spark: SparkSession, name: str, source: RawSource, date: dt.date, list
                 raw=raw, places=(source.table,), missing_days=(), files=0, digest=hash_totals(*_sum_hashes(raw))
             )
     listing = listing or list_with_spark(spark, name, source, date)
-    with raise_input_errors(f"inputs.{name}: {', '.join(listing.places)}"):
+    with raise_input_errors(f"inputs.{name}: {', '.join(listing.places)}"), _locate_key(name):
         read = FORMATS[source.format].find_reader(name)
         rows = read(spark, listing.places, source.options)
         raw = filter_rows(rows, name, source, date)
@@ -96,6 +99,17 @@ def _read(spark: SparkSession, name: str, source: RawSource, date: dt.date, list
         skipped=listing.skipped,
         file_schema=rows.schema,
     )
+
+
+@contextmanager
+def _locate_key(name: str) -> Iterator[None]:
+    """Add the input to the key that a preset's error names: a preset does not know which input it reads."""
+    try:
+        yield
+    except AssayError as error:
+        if error.where.partition(".")[0] not in RawSource.model_fields:
+            raise
+        raise type(error)(error.what, where=f"inputs.{name}.{error.where}", hint=error.hint) from error
 
 
 def read_day(

@@ -6,9 +6,10 @@ import gzip
 import itertools
 import json
 import os
+import re
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
@@ -29,6 +30,15 @@ _TREC = {
     "trec_run": ("query_id", "", "doc_id", "rank", "score", "system"),
     "trec_qrels": ("query_id", "", "doc_id", "grade"),
 }
+_MSMARCO = {
+    "rankings": ("query_id", "doc_id", "rank"),
+    "queries": ("query_id", "query"),
+    "documents": ("doc_id", "text"),
+}
+_SEPARATORS = (",", "\t", ";", "|")
+_LONG_TEXT = 100  # characters; passages have more on average, queries fewer
+_BEIR = {"queries": "queries.jsonl", "documents": "corpus.jsonl"}
+_GA4 = {"event_name", "event_params", "items"}
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,9 @@ class FileSample:
     path: str
     format: str
     rows: pa.Table
+    options: Mapping[str, str] = field(default_factory=dict)  # of the format
+    tables: tuple[str, ...] = ()  # those that a preset gives from these files, where it is not all of its tables
+    file: str = ""  # the file of a folder that was read
 
 
 @dataclass(frozen=True)
@@ -62,17 +75,13 @@ def sample_file(path: str) -> FileSample:
     """Read the first rows of a file or a folder."""
     file = _find_first_file(Path(path))
     try:
-        content = _read_start(file)
-        if file.suffix in (".parquet", ".pq") or content[:4] == b"PAR1":
-            source = pa.parquet.ParquetFile(file)
-            batches = itertools.islice(source.iter_batches(MAX_ROWS), 1)
-            return FileSample(path, "parquet", pa.Table.from_batches(list(batches), source.schema_arrow))
-        return _sample_text(path, file, content)
+        sample = _sample_beir(Path(path)) or _sample_any(path, file)
     except (OSError, EOFError, zlib.error, ValueError, RecursionError, pa.ArrowException) as error:
         problem = "its values are nested too deeply" if isinstance(error, RecursionError) else error
         raise InputError(
             f"cannot read the file: {problem}", where=str(file), hint="is it Parquet, CSV or JSON?"
         ) from None
+    return sample if sample.file or file == Path(path) else replace(sample, file=str(file.relative_to(path)))
 
 
 def profile_columns(table: pa.Table) -> list[ColumnProfile]:
@@ -98,6 +107,52 @@ def _find_first_file(path: Path) -> Path:
     raise InputError("the folder has no files", where=str(path), hint="check the path")
 
 
+def _sample_any(path: str, file: Path) -> FileSample:
+    content = _read_start(file)
+    if file.suffix not in (".parquet", ".pq") and content[:4] != b"PAR1":
+        return _sample_text(path, file, content)
+    source = pa.parquet.ParquetFile(file)
+    batches = itertools.islice(source.iter_batches(MAX_ROWS), 1)
+    rows = pa.Table.from_batches(list(batches), source.schema_arrow)
+    names = set(rows.column_names)
+    if names >= _GA4:
+        return FileSample(path, "ga4", rows, {} if file.suffix == ".parquet" else {"files": "parquet"})
+    if names >= {"query-id", "corpus-id", "score"} or names >= {"product_id", "esci_label"} or _has_passages(rows):
+        return FileSample(path, "huggingface", rows, tables=("judgments",))
+    if names >= {"_id", "text"}:
+        return FileSample(path, "huggingface", rows, tables=(_guess_texts(file, rows),))
+    return FileSample(path, "parquet", rows)
+
+
+def _has_passages(rows: pa.Table) -> bool:
+    kind = rows.schema.field("passages").type if "passages" in rows.column_names else pa.null()
+    return bool(pa.types.is_struct(kind)) and kind.get_field_index("passage_text") >= 0
+
+
+def _guess_texts(file: Path, rows: pa.Table) -> str:
+    """Whether ids with texts are queries or documents: by the name of the file, or by titles."""
+    named = _guess_by_name(file)
+    titles = rows["title"].drop_null().to_pylist() if "title" in rows.column_names else []
+    return named or ("documents" if any(titles) else "queries")
+
+
+def _guess_by_name(file: Path) -> str | None:
+    parts = {"quer": "queries", "topic": "queries", "corpus": "documents", "collection": "documents"}
+    return next((table for part, table in parts.items() if part in file.name.lower()), None)
+
+
+def _sample_beir(folder: Path) -> FileSample | None:
+    """The judgments of a BEIR data set, if the folder is one."""
+    tables = [table for table, name in _BEIR.items() if (folder / name).is_file()]
+    splits = sorted((folder / "qrels").glob("*.tsv"))
+    if not tables or not splits:
+        return None
+    file = next((split for split in splits if split.stem == "test"), splits[0])
+    rows = _sample_csv(str(folder), _read_start(file), "\t").rows
+    options = {} if file.stem == "test" else {"split": file.stem}
+    return FileSample(str(folder), "beir", rows, options, ("judgments", *tables), f"qrels/{file.name}")
+
+
 def _read_start(file: Path) -> bytes:
     opener: Any = gzip.open if file.suffix == ".gz" else open
     stream: IO[bytes]
@@ -117,14 +172,16 @@ def _sample_text(path: str, file: Path, content: bytes) -> FileSample:
     documents = list(_parse_documents(lines, content))
     if documents:
         rows = _build_table(documents[:MAX_ROWS])
-        return FileSample(path, _guess_json_format(lines[0], rows), rows)
-    trec = _sample_trec(path, lines)
-    if trec is not None:
-        return trec
-    separator = "\t" if lines[0].count("\t") > lines[0].count(",") else ","
-    options = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
-    rows = pa.csv.read_csv(BytesIO(content), parse_options=options).slice(0, MAX_ROWS)
-    return FileSample(path, "csv", rows)
+        name = _guess_json_format(rows)
+        return FileSample(path, name, rows, tables=(_guess_texts(file, rows),) if name == "beir" else ())
+    sample = _sample_trec(path, lines) or _sample_msmarco(path, file, lines)
+    return sample or _sample_csv(path, content, max(_SEPARATORS, key=lines[0].count))
+
+
+def _sample_csv(path: str, content: bytes, separator: str) -> FileSample:
+    parse = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    rows = pa.csv.read_csv(BytesIO(content), parse_options=parse).slice(0, MAX_ROWS)
+    return FileSample(path, "csv", rows, {} if separator == "," else {"sep": separator})
 
 
 def _sample_trec(path: str, lines: list[str]) -> FileSample | None:
@@ -133,7 +190,7 @@ def _sample_trec(path: str, lines: list[str]) -> FileSample | None:
     lengths = {len(part) for part in parts}
     if parts and min(lengths) >= len(_TREC["trec_run"]) and parts[0][1] == "Q0":
         name = "trec_run"
-    elif lengths == {len(_TREC["trec_qrels"])}:
+    elif lengths == {len(_TREC["trec_qrels"])} and all(re.fullmatch(r"-?\d+", part[-1]) for part in parts):
         name = "trec_qrels"
     else:
         return None
@@ -143,6 +200,25 @@ def _sample_trec(path: str, lines: list[str]) -> FileSample | None:
     if name == "trec_qrels" and len(judged) < len(read):
         name = "trec_diversity_qrels"  # a document has lines for several subtopics
     return FileSample(path, name, rows)
+
+
+def _sample_msmarco(path: str, file: Path, lines: list[str]) -> FileSample | None:
+    """A file of MS MARCO: fields between tabs, without a header."""
+    parts = [line.split("\t") for line in lines[:MAX_ROWS]]
+    lengths = {len(part) for part in parts}
+    if re.fullmatch(r"[A-Za-z]?\d+", parts[0][0]) is None:
+        return None
+    if lengths == {3} and all(part[2].strip().isdigit() for part in parts):
+        table = "rankings"
+    elif lengths == {2}:
+        length = sum(len(part[1]) for part in parts) / len(parts)
+        table = _guess_by_name(file) or ("documents" if length > _LONG_TEXT else "queries")
+    elif lengths == {4} and all(part[1].startswith("http") for part in parts):
+        table, parts = "documents", [[part[0], part[3]] for part in parts]
+    else:
+        return None
+    rows = pa.table(dict(zip(_MSMARCO[table], map(list, zip(*parts, strict=True)), strict=True)))
+    return FileSample(path, "msmarco", rows, tables=(table,))
 
 
 def _parse_documents(lines: list[str], content: bytes) -> Iterator[dict[str, Any]]:
@@ -185,11 +261,13 @@ def _encode(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _guess_json_format(line: str, rows: pa.Table) -> str:
+def _guess_json_format(rows: pa.Table) -> str:
     names = set(rows.column_names)
     if "judgmentRatings" in names or ("query_id" in names and names & {"action_name", "user_query"}):
         return "ubi"
-    return "ga4" if {"event_name", "event_params", "items"} <= names else "json"
+    if names >= {"_id", "text"} and names <= {"_id", "text", "title", "metadata"}:
+        return "beir"
+    return "ga4" if names >= _GA4 else "json"
 
 
 def _profile(path: str, values: pa.Array) -> Iterator[ColumnProfile]:

@@ -7,7 +7,6 @@ that cannot be converted becomes null, so that its row is quarantined instead of
 from __future__ import annotations
 
 import datetime as dt
-import logging
 import re
 import uuid
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
-from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -23,7 +21,7 @@ from pipelines.inputs.settings import PLACEHOLDER, InputSource, RawSource
 from schemas.compute_once import add_once
 from schemas.conform import CORRUPT
 from schemas.errors import AssayError, ConfigurationError, InputError
-from schemas.spark_errors import describe_spark_error
+from schemas.spark_errors import describe_spark_error, hide_spark_log
 
 ITEM, INDEX = "item", "pos"  # an element of the array that `explode` names, and its index from 0
 _ANSI = "spark.sql.ansi.enabled"
@@ -109,18 +107,12 @@ def _convert_leniently(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def _report_sql(key: str) -> Iterator[None]:
-    """Report SQL that cannot be used with the key it stands at, without Spark's own log of the error."""
-    loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
+    """Report SQL that cannot be used with the key it stands at."""
     try:
-        yield
+        with hide_spark_log():
+            yield
     except (AnalysisException, ParseException) as error:
         raise _describe_sql_error(error, key) from error
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
 
 
 def _describe_sql_error(error: Exception, key: str) -> AssayError:
@@ -135,7 +127,10 @@ def _suggest_fix(condition: str) -> str:
     if condition.startswith("FIELD_NOT_FOUND"):
         return "write a field that the data has; `assay inspect` lists them"
     if condition.startswith(("UNRESOLVED_COLUMN", "TABLE_OR_VIEW_NOT_FOUND")):
-        return "write a column of the data there; a constant stands in quotes of its own, as \"'text'\""
+        return (
+            "write a column of the data there, or check `format` if those are none; a constant stands in quotes of its "
+            "own, as \"'text'\""
+        )
     if condition.startswith("DATATYPE_MISMATCH"):
         return "convert it there, as in bigint(NAME), string(NAME) or from_json(NAME, 'array<string>')"
     if condition.startswith(("UNRESOLVED_ROUTINE", "WRONG_NUM_ARGS")):

@@ -2,7 +2,8 @@
 
 `view_item_list` is a page, `select_item` a click, `add_to_cart` and `purchase` are carts and purchases; other events
 are ignored and counted. A click belongs to the last list of its session that showed the item. The query is the event's
-`search_term`, or that of its `page_location`, or else the list: category pages are queries too.
+`search_term`, or that of its `page_location`, or else the list: category pages are queries too. The option `system`
+names the parameter that has the variant of an experiment.
 """
 
 from __future__ import annotations
@@ -17,23 +18,28 @@ from pipelines.inputs.foreign import (
     normalise_query,
     parse_micros,
     parse_position,
+    read_files,
+    require_preset_columns,
 )
-from pipelines.inputs.format_registry import FORMATS, register_preset
+from pipelines.inputs.format_registry import register_preset
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 VIEW = "view_item_list"
+KEPT = ("device", "geo", "platform", "stream_id")  # what an event says of its page besides, for segments
 KINDS = {"select_item": "click", "add_to_cart": "cart", "purchase": "purchase"}
 # What GA4 itself takes as search terms of an address.
 _SEARCH = r"[?&](?:q|s|search|query|keyword)=([^&#]*)"
 
 
 def read_impressions(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:
-    """One row per item of a list, at its index, or at its place in the event where it has none."""
+    """One row per item of a list, at its index, or at its place in the event where it has none; with `KEPT` columns."""
     from pyspark.sql import functions as F
 
-    items = _read_items(spark, paths, options).where(F.col("event_name") == VIEW)
+    from schemas.conform import CORRUPT
+
+    items = _read_items(spark, paths, options)
     counts = items.agg(F.count_if(F.col("index") == 0), F.count_if(F.col("index") == 1)).first()
     base = 1 if counts is not None and counts_from_zero(counts[0], counts[1]) else 0
     return items.select(
@@ -45,6 +51,8 @@ def read_impressions(spark: SparkSession, paths: Sequence[str], options: Mapping
         "doc_id",
         F.coalesce(F.col("index") + base, F.col("place") + 1).alias("position"),
         F.timestamp_micros("micros").alias("ts"),
+        *[name for name in items.columns if name in (*KEPT, "system")],
+        CORRUPT,
     )
 
 
@@ -53,13 +61,13 @@ def read_interactions(spark: SparkSession, paths: Sequence[str], options: Mappin
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    from schemas.conform import IGNORED
+    from schemas.conform import CORRUPT, IGNORED
 
     in_session = Window.partitionBy("user_id", "session_id", "doc_id").orderBy("micros", "is_event")
     page = F.last(F.when(F.col("event_name") == VIEW, F.col("serp_id")), ignorenulls=True).over(in_session)
     items = (
         _read_items(spark, paths, options, every_event=True)
-        .withColumn("is_event", F.col("event_name") != VIEW)
+        .withColumn("is_event", F.col(CORRUPT).isNotNull() | (F.col("event_name") != VIEW))
         .withColumn("page", page)
         .where("is_event")
     )
@@ -79,6 +87,7 @@ def read_interactions(spark: SparkSession, paths: Sequence[str], options: Mappin
         F.when(is_click, F.col("page")).alias("serp_id"),
         F.when(kind == "purchase", F.col("value")).alias("value"),
         ignored.alias(IGNORED),
+        CORRUPT,
     )
 
 
@@ -88,7 +97,14 @@ def _read_items(
     """One row per item of an event, with what the event says of the page; other events have one row each."""
     from pyspark.sql import functions as F
 
-    raw = FORMATS[options.get("files", "json")].find_reader("impressions")(spark, paths, {})
+    from schemas.conform import CORRUPT
+
+    raw = read_files(spark, paths, options)
+    require_preset_columns(raw, "GA4", ("event_name", "event_timestamp", "user_pseudo_id", "event_params", "items"))
+    if CORRUPT not in raw.columns:
+        raw = raw.withColumn(CORRUPT, F.lit(None).cast("string"))
+    system = [_read_parameter(options["system"]).alias("system")] if "system" in options and not every_event else []
+    kept = [name for name in KEPT if name in raw.columns and not every_event]
     is_used = F.col("event_name").isin(VIEW, *KINDS)
     texts = F.transform("items", _describe_item)
     nothing = F.array(F.lit(None).cast("struct<id:string,list:string,index:string,price:string,quantity:string>"))
@@ -99,9 +115,12 @@ def _read_items(
         _read_parameter("ga_session_id").alias("session_id"),
         F.coalesce(_read_parameter("search_term"), _read_address()).alias("query"),
         F.posexplode(F.when(is_used, texts).otherwise(nothing)).alias("place", "item"),
+        *kept,
+        *system,
+        CORRUPT,
     )
     if not every_event:
-        events = events.where(F.col("event_name") == VIEW)
+        events = events.where((F.col("event_name") == VIEW) | F.col(CORRUPT).isNotNull())
     item = F.col("item")
     listed = F.concat(F.lit("list: "), keep_value(item["list"]))
     page = [F.col(name) for name in ("user_id", "session_id", "micros", "query")]
@@ -117,6 +136,9 @@ def _read_items(
         keep_value(item["id"]).alias("doc_id"),
         parse_position(item["index"]).alias("index"),
         (item["price"].try_cast("double") * F.coalesce(item["quantity"].try_cast("double"), F.lit(1.0))).alias("value"),
+        *kept,
+        *(["system"] if system else []),
+        CORRUPT,
     )
 
 
@@ -153,4 +175,8 @@ def _read_address() -> Column:
     return keep_value(F.try_url_decode(term))
 
 
-register_preset("ga4", {"impressions": read_impressions, "interactions": read_interactions}, {"files": r"json|parquet"})
+register_preset(
+    "ga4",
+    {"impressions": read_impressions, "interactions": read_interactions},
+    {"files": r"json|parquet", "system": r".+"},
+)

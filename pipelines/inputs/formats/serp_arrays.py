@@ -18,8 +18,9 @@ from pipelines.inputs.foreign import (
     normalise_query,
     parse_micros,
     parse_position,
+    read_files,
 )
-from pipelines.inputs.format_registry import FORMATS, register_preset
+from pipelines.inputs.format_registry import register_preset
 from schemas.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ NAMES = {
     "position": ("position", "rank", "pos"),
     "system": ("system", "ranker", "variant", "random_bool"),
 }
-ID_FIELDS = ("doc_id", "id", "item_id", "product_id", "docid", "key")
+PAGE = ("serp_id", "query_id", "query", "user_id", "ts", "system")  # what is true of all results of a page
+ID_FIELDS = ("doc_id", "id", "item_id", "product_id", "object_id", "docid", "key", "sku", "asin", "url")
 FLAGS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
 
 
@@ -80,7 +82,7 @@ class _Layout:
 
 
 def read_impressions(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:
-    """One row per result of a page."""
+    """One row per result of a page, with the other columns of the data."""
     return _read_results(spark, paths, options).drop("is_clicked")
 
 
@@ -88,15 +90,19 @@ def read_interactions(spark: SparkSession, paths: Sequence[str], options: Mappin
     """One click per clicked result, at the time of its page."""
     from pyspark.sql import functions as F
 
+    from schemas.conform import CORRUPT
+
     results = _read_results(spark, paths, options)
     event_id = derive_id([F.col("serp_id"), F.col("doc_id"), F.col("position")])
-    return results.where("is_clicked").select(
-        event_id.alias("event_id"), F.lit("click").alias("kind"), "doc_id", "user_id", "ts", "serp_id"
+    return results.where(F.col("is_clicked") | F.col(CORRUPT).isNotNull()).select(
+        event_id.alias("event_id"), F.lit("click").alias("kind"), "doc_id", "user_id", "ts", "serp_id", CORRUPT
     )
 
 
 def _read_results(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:
     from pyspark.sql import functions as F
+
+    from schemas.conform import CORRUPT
 
     layout = _find_layout(spark, paths, options)
     documents, clicked = layout.names["documents"], layout.names["clicked"]
@@ -105,7 +111,8 @@ def _read_results(spark: SparkSession, paths: Sequence[str], options: Mapping[st
     rows = _add_page(layout, options, is_page=is_page)
     if is_page:
         clicks = F.lit(None) if clicked is None else F.col(f"`{clicked}`")
-        results = rows.select("*", F.posexplode(F.col(f"`{documents}`")).alias("_index", "_result"))
+        results = rows.select("*", F.posexplode_outer(F.col(f"`{documents}`")).alias("_index", "_result"))
+        results = results.where(F.col("_index").isNotNull() | F.col(CORRUPT).isNotNull())
         described = _describe_element(kind.elementType, clicks, documents=F.col(f"`{documents}`"))
     else:
         results = rows.withColumn("_index", F.lit(None).cast("int"))
@@ -114,17 +121,23 @@ def _read_results(spark: SparkSession, paths: Sequence[str], options: Mapping[st
             "position": parse_position(layout.column("position")),
             "is_clicked": _parse_flag(layout.column("clicked")),
         }
-    results = results.select(
-        "serp_id", "query_id", "query", "user_id", "ts", "system", "_index",
-        *[value.alias(name) for name, value in described.items()],
-    )  # fmt: skip
-    return _count_from_one(results)
+    taken = {str(name).lower() for name in (*PAGE, *described, *layout.names.values(), "_file", "_modified")}
+    others = [name for name in layout.rows.columns if name.lower() not in taken]
+    return _count_from_one(
+        results.select(
+            *PAGE, "_index", *[f"`{name}`" for name in others], *[v.alias(name) for name, v in described.items()]
+        )
+    )
 
 
 def _find_layout(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> _Layout:
     from pyspark.sql import functions as F
 
-    rows = FORMATS[options.get("files", "json")].find_reader("impressions")(spark, paths, {})
+    from schemas.conform import CORRUPT
+
+    rows = read_files(spark, paths, options)
+    if CORRUPT not in rows.columns:
+        rows = rows.withColumn(CORRUPT, F.lit(None).cast("string"))
     rows = rows.withColumn("_file", F.col("_metadata.file_path")).withColumn(
         "_modified", F.col("_metadata.file_modification_time")
     )
@@ -136,12 +149,22 @@ def _find_layout(spark: SparkSession, paths: Sequence[str], options: Mapping[str
             raise InputError(
                 f"there is no column {' or '.join(wanted)} for {part}",
                 where=f"options.{part}",
-                hint=f"set it to one of {', '.join(name for name in rows.columns if not name.startswith('_'))}",
+                hint=_list_columns(rows),
             )
+    if names["position"] is None and rows.schema[str(names["documents"])].dataType.typeName() != "array":
+        raise InputError(
+            f"there is no column {' or '.join(NAMES['position'])}, and {names['documents']} is not an array",
+            where="options.position",
+            hint=_list_columns(rows),
+        )
     for part, instead in (("time", "the time at which the file was written"), ("user", "none")):
         if names[part] is None:
             logger.warning("pages have no %s; %s is used: set options.%s if a column has it", part, instead, part)
     return _Layout(rows, names)
+
+
+def _list_columns(rows: DataFrame) -> str:
+    return f"set it to one of {', '.join(name for name in rows.columns if not name.startswith('_'))}"
 
 
 def _add_page(layout: _Layout, options: Mapping[str, str], *, is_page: bool) -> DataFrame:
@@ -212,5 +235,5 @@ _COLUMNS = dict.fromkeys(NAMES, r".+")
 register_preset(
     "serp_arrays",
     {"impressions": read_impressions, "interactions": read_interactions},
-    {**_COLUMNS, "files": r"json|parquet|csv", "pages": r"file"},
+    {**_COLUMNS, "files": r"json|parquet|csv", "sep": r".", "pages": r"file"},
 )

@@ -66,9 +66,9 @@ def test_unusable_inputs_and_warehouses_are_named(in_turn: InTurn, demo: Path, t
         (
             ("--set", judgments % (tmp_path / "none", "csv")),
             3,
-            f"judgments does not exist or has no files (inputs.judgments: {tmp_path}/none)",
+            f"judgments does not exist or has no files (--set inputs.judgments at inputs.judgments: {tmp_path}/none)",
         ),
-        (("--set", judgments % (narrow, "csv")), 3, "judgments lacks query_id, doc_id, grade: found query, document"),
+        (("--set", judgments % (narrow, "csv")), 3, "at inputs.judgments): found query, document"),
         (("--set", judgments % (empty, "csv")), 3, "judgments is empty"),
         (("--set", judgments % (broken, "parquet")), 3, f"{broken} is not a Parquet file"),
         (("--set", f"warehouse={blocked}"), 5, str(blocked)),

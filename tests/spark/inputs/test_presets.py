@@ -112,8 +112,42 @@ def test_one_table_with_a_clicked_flag_and_ranks_from_zero(
     assert list_rows(clicks, "interactions", "serp_id", "doc_id") == [("x", "d2")]
     with pytest.raises(InputError, match="no column serp for page") as caught:
         read_table(spark, "impressions", path, "serp_arrays", files="parquet", page="serp")
-    assert caught.value.where == "options.page"
+    assert caught.value.where == "inputs.impressions.options.page"
     assert "set it to one of session, query" in caught.value.hint
+
+
+def test_a_clicked_table_keeps_its_other_columns_for_segments(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "flat.tsv"
+    path.write_text(
+        "search_id\tquery\tproduct_id\tposition\tclicked\ttimestamp\tdevice\n"
+        "s1\tred shoes\ta\t1\t1\t2026-11-01\tphone\n",
+        encoding="utf-8",
+    )
+    shown = read_table(spark, "impressions", str(path), "serp_arrays")
+    assert [tuple(row) for row in shown.raw.select("doc_id", "position", "device").collect()] == [("a", 1, "phone")]
+    used = read_table(spark, "interactions", str(path), "serp_arrays")
+    assert list_rows(used, "interactions", "serp_id", "doc_id") == [("s1", "a")]
+
+
+def test_a_clicked_table_without_positions_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "flat.csv"
+    path.write_text("search_id,query,product_id,clicked\ns1,red,a,1\n", encoding="utf-8")
+    with pytest.raises(InputError, match="no column position or rank or pos, and product_id is not an array") as caught:
+        read_table(spark, "impressions", str(path), "serp_arrays")
+    assert caught.value.where == "inputs.impressions.options.position"
+    assert caught.value.hint == "set it to one of search_id, query, product_id, clicked"
+
+
+@pytest.mark.parametrize("preset", ["serp_arrays", "ga4"])
+def test_lines_that_are_no_json_are_quarantined(spark: SparkSession, tmp_path: Path, preset: str) -> None:
+    page: dict[str, Any] = {"search_id": "s", "query": "x", "ts": START, "doc_ids": ["a"], "clicks": [1]}
+    if preset == "ga4":
+        page = make_event("view_item_list", 1, [make_item("a", "0")], search_term="x")
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(page) + '\n{"cut off\n', encoding="utf-8")
+    for name in ("impressions", "interactions"):
+        rejected = conform(read_table(spark, name, str(path), preset).raw, INPUTS[name]).rejected_rows
+        assert [row["reason"] for row in rejected.collect()] == ["line cannot be parsed"], name
 
 
 def make_event(name: str, second: int, items: list[dict[str, Any]], **parameters: Any) -> dict[str, Any]:
@@ -177,6 +211,44 @@ def test_an_export_of_ga4(spark: SparkSession, tmp_path: Path) -> None:
         "event page_view": 1,
         "select_item without a view_item_list of the item in its session": 1,
     }
+
+
+def test_an_export_of_ga4_as_parquet_needs_no_option(spark: SparkSession, tmp_path: Path) -> None:
+    """BigQuery writes integers as numbers there; the columns of a page are kept for segments and systems."""
+    value = {"string_value": None, "int_value": None, "float_value": None, "double_value": None}
+    parameters = [
+        {"key": "ga_session_id", "value": value | {"int_value": 77}},
+        {"key": "search_term", "value": value | {"string_value": "Red"}},
+        {"key": "exp_variant", "value": value | {"string_value": "neural"}},
+    ]
+    event = make_event("view_item_list", 1, [make_item("a", "0"), make_item("b", "1")])
+    event |= {"event_timestamp": (START + 1) * 1_000_000, "event_params": parameters}
+    click = event | {
+        "event_name": "select_item",
+        "event_timestamp": (START + 5) * 1_000_000,
+        "items": event["items"][1:],
+    }
+    (tmp_path / "export").mkdir()
+    pa.parquet.write_table(pa.Table.from_pylist([event, click]), tmp_path / "export" / "000000000000.parquet")
+    path = str(tmp_path / "export")
+    shown = read_table(spark, "impressions", path, "ga4")
+    assert list_rows(shown, "impressions", "query_id", "doc_id", "position") == [("red", "a", 1), ("red", "b", 2)]
+    assert {row[0] for row in shown.raw.select("device.category").collect()} == {"mobile"}
+    arms = read_table(spark, "impressions", path, "ga4", system="exp_variant")
+    assert {row[0] for row in list_rows(arms, "impressions", "system")} == {"neural"}
+    used = read_table(spark, "interactions", path, "ga4")
+    assert list_rows(used, "interactions", "kind", "doc_id") == [("click", "b")]
+
+
+def test_files_that_are_not_of_ga4_are_refused_in_one_line(
+    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = write_lines(tmp_path / "log.json", [{"event": "click", "user": "u"}])
+    with pytest.raises(InputError, match=r"no column event_name, event_timestamp, .*every file of GA4 has") as caught:
+        read_table(spark, "impressions", path, "ga4")
+    assert caught.value.where == "inputs.impressions.format"
+    assert "it has event, user; `assay inspect` drafts how to read it" in caught.value.hint
+    assert "QueryContextLogger" not in capfd.readouterr().err
 
 
 def test_data_sets_of_the_hugging_face_hub(spark: SparkSession, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from pipelines.config.model import Config
 from pipelines.evaluate import evaluate
+from pipelines.plan import list_inputs
 from pipelines.quality.inspect import DOCS
 from pipelines.quality.results import format_results
 from pipelines.run import inspect_inputs
@@ -81,6 +82,16 @@ def test_a_run_that_fails_validation_leaves_the_live_run_as_it_was(spark: SparkS
     page = (pages / "rankings.html").read_text(encoding="utf-8")
     assert "&lt;script&gt;alert(1)" in page and "same_list" in page
     assert not re.search(r"<script|<link|<img|src=", page), "no script, and nothing from elsewhere"
+
+
+def test_checks_alone_name_files_that_spark_skips(spark: SparkSession, tmp_path: Path) -> None:
+    config = write_inputs(tmp_path, build_clean_tables())
+    assert config.inputs.rankings is not None
+    hidden = Path(config.inputs.rankings.paths[0], ".part")
+    hidden.write_text("x", encoding="utf-8")
+    inspection = inspect_inputs(spark, config, DATE, list_inputs(config, DATE))
+    skipped = [result for result in inspection.results if result.check == "skipped_files"]
+    assert [(result.table, result.passed, result.sample) for result in skipped] == [("rankings", False, (str(hidden),))]
 
 
 def test_checks_can_be_made_alone_and_write_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_a_missing_column_is_named_with_what_was_found(spark: SparkSession) -> N
     raw = spark.createDataFrame([("q", "d")], "query string, doc_id string")
     with pytest.raises(InputError) as caught:
         conform(raw, RANKINGS)
-    assert "rankings lacks system, query_id, rank or score: found query, doc_id" in str(caught.value)
+    assert "rankings lacks system, query_id, rank or score (inputs.rankings): found query, doc_id" in str(caught.value)
     assert caught.value.exit_code == 3
 
 
@@ -70,6 +70,12 @@ def test_a_renamed_column_that_is_not_there_is_named_with_its_key(spark: SparkSe
     raw = spark.createDataFrame([("q", "d", 1.0)], "query_id string, doc_id string, grade double")
     with pytest.raises(InputError, match=r"inputs\.judgments\.columns\.grade.*did you mean 'grade'"):
         conform(raw, JUDGMENTS, columns={"grade": "grades"})
+
+
+def test_expressions_are_not_listed_among_the_columns_of_the_data(spark: SparkSession) -> None:
+    raw = spark.createDataFrame([("q", "d")], "`Query Text` string, `lower(d)` string")  # the second is an expression
+    with pytest.raises(InputError, match=r"judgments lacks query_id, grade \(inputs\.judgments\): found Query Text\."):
+        conform(raw, JUDGMENTS, columns={"doc_id": "lower(d)"})
 
 
 def test_a_number_that_is_not_finite_is_no_grade(spark: SparkSession) -> None:

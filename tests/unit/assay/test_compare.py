@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -77,3 +78,8 @@ def test_what_else_differs_is_said() -> None:
     assert np.all(got.comparisons["delta"] == 0)
     with pytest.raises(ConfigurationError, match=r"has several systems \(system\)"):
         assay.compare(plain, zero)
+
+
+def test_a_table_is_no_run() -> None:
+    with pytest.raises(InputError, match=r"DataFrame is no run: give what assay.evaluate returns"):
+        assay.compare(pd.DataFrame({"a": [1]}), "2026-11-01")  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from pipelines.report.tables import format_p
 from pipelines.warehouse.runs import find_run
 from pipelines.warehouse.storage import Storage
 from pipelines.warehouse.tables import RunTables
-from schemas.errors import ConfigurationError, DataQualityError, InputError
+from schemas.errors import ConfigurationError, DataQualityError, InputError, PublishError
 
 QUERIES, DOCS = 60, 8
 
@@ -167,7 +167,22 @@ def test_rows_that_break_their_contract_are_counted_and_too_many_are_refused(tab
     [
         ({"baseline": "od"}, ConfigurationError, r"the system 'od' has no rankings"),
         ({"metrics": ["ndgc@5"]}, ConfigurationError, r"ndgc"),
-        ({"segment": ["device"]}, ConfigurationError, r"unknown key in assay.evaluate at segment: did you mean"),
+        (
+            {"segment": ["device"]},
+            ConfigurationError,
+            r"assay.evaluate has no option 'segment': did you mean",
+        ),
+        ({"basline": "old"}, ConfigurationError, r"has no option 'basline': did you mean 'baseline'"),
+        ({"metrics": 10}, ConfigurationError, r"metrics is 10: give a name, or a list of them"),
+        ({"columns": {"rankings": ["doc_id"]}}, ConfigurationError, r"columns is not a mapping of tables to mappings"),
+        ({"columns": {"doc_id": "product"}}, ConfigurationError, r'columns=\{"rankings": \{"doc_id": "product"\}\}'),
+        ({"date": "yesterday"}, ConfigurationError, r"date is 'yesterday': write a date"),
+        ({"date": 20261101}, ConfigurationError, r"date is 20261101: write a date"),
+        ({"spark": "local"}, ConfigurationError, r"spark is a builtins.str: give a SparkSession"),
+        ({"rankings": [{"doc_id": "d"}]}, InputError, r"rankings is a builtins.list: make a DataFrame of it"),
+        ({"rankings": {"q1": ["d1"]}}, InputError, r"rankings is a mapping without path, table or view"),
+        ({"judgments": np.zeros((2, 3))}, InputError, r"judgments is a numpy.ndarray: give a path, or a table of"),
+        ({"judgments": pl.LazyFrame({"grade": [1]})}, InputError, r"LazyFrame: call .collect\(\)"),
         ({"segments": ["traffic_band"]}, ConfigurationError, r"traffic_band cannot be computed in memory"),
         ({"warehouse": "w"}, ConfigurationError, r"publish the result with `.publish"),
         ({"labels_of": "w"}, ConfigurationError, r"labels_of is not an option of assay.evaluate"),
@@ -180,6 +195,26 @@ def test_wrong_arguments_are_explained(
     arguments = {"rankings": tables["rankings"], "judgments": tables["judgments"], "baseline": "old"} | change
     with pytest.raises(kind, match=message):
         assay.evaluate(**arguments)
+
+
+def test_one_segment_needs_no_list(tables: dict[str, Any], result: Any) -> None:
+    one = assay.evaluate(**tables, metrics="ndcg@5", baseline="old", segments="device")
+    assert set(one.segment_metrics["segment"]) == set(result.segment_metrics["segment"])
+
+
+def test_ids_of_several_types_are_reported_with_what_makes_them_one(tables: dict[str, Any]) -> None:
+    mixed = tables["rankings"].assign(doc_id=lambda table: [1, *table["doc_id"][1:]])
+    with pytest.raises(InputError, match=r"rankings.doc_id cannot be read: .*\.astype\(str\)"):
+        assay.evaluate(mixed, tables["judgments"])
+
+
+def test_results_that_cannot_be_written_say_where(tmp_path: Path, result: Any) -> None:
+    with pytest.raises(PublishError, match=r"cannot write the report: No such file or directory \(.*x\.html\)"):
+        result.report(tmp_path / "nowhere" / "x.html")
+    with pytest.raises(ConfigurationError, match="path is of type int: give a path"):
+        result.report(3)
+    with pytest.raises(ConfigurationError, match="warehouse is of type NoneType: give a path"):
+        result.publish(None)
 
 
 def test_lists_that_share_no_query_with_the_judgments_are_refused(tables: dict[str, Any]) -> None:

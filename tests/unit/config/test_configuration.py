@@ -72,6 +72,8 @@ def test_environment_variables_are_expanded_where_they_are_written(
         ("statistics: {replicates: 1.5}", "at statistics.replicates: a whole number is needed"),
         ("conventions: {ties: coin}", "'doc_id_desc', 'doc_id_asc' or 'error'"),
         ("segments: [device]", "segments need inputs.queries"),
+        ("baseline: prod", "at baseline: did you mean 'compare.baseline'?"),
+        ("order: score", "at order: did you mean 'conventions.order'?"),
         ("warehouse: [a", "cannot parse the YAML"),
         ("warehouse: a\nwarehouse: b", "duplicate key 'warehouse'"),
     ],
@@ -102,6 +104,21 @@ def test_a_configuration_cannot_extend_itself(tmp_path: Path) -> None:
     write(tmp_path, "a.yaml", "extends: b.yaml\n")
     write(tmp_path, "b.yaml", "extends: a.yaml\n")
     assert "extends itself" in error(tmp_path / "a.yaml")
+
+
+def test_a_profile_of_assay_is_extended_by_its_name(tmp_path: Path) -> None:
+    path = write(tmp_path, "mine.yaml", "extends: trec.yaml\n" + INPUTS)
+    assert load_config(path).config.conventions.order == "score_float32"
+    path = write(tmp_path, "trec.yaml", "extends: trec.yaml\n" + INPUTS)
+    assert load_config(path).config.conventions.order == "score_float32", "the profile, not the file itself"
+    assert load_config(tmp_path / "mine.yaml").origins["conventions.order"].endswith("conf/trec.yaml")
+
+
+def test_a_file_beside_a_configuration_goes_before_a_profile_of_the_same_name(tmp_path: Path) -> None:
+    write(tmp_path, "trec.yaml", "max_rejected: 0.5\n")
+    path = write(tmp_path, "mine.yaml", "extends: trec.yaml\n" + INPUTS)
+    assert load_config(path).config.max_rejected == 0.5
+    assert load_config(path).config.conventions.order == "rank"
 
 
 def test_a_source_is_a_path_or_a_table(tmp_path: Path) -> None:

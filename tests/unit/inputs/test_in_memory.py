@@ -123,7 +123,9 @@ def test_arrays_of_documents_are_exploded_with_their_rank() -> None:
 
 def test_missing_and_renamed_columns_are_reported_as_on_spark() -> None:
     raw = pa.table({"query": ["a"], "w": [2]})
-    with pytest.raises(InputError, match=r"queries lacks query_id: found query, w\. Rename with inputs\.queries"):
+    with pytest.raises(
+        InputError, match=r"queries lacks query_id \(inputs\.queries\): found query, w\. .*\{query_id: query\}"
+    ):
         conform_arrow(TableReader(raw, "queries"), QUERIES)
     rows = conform_arrow(TableReader(raw, "queries"), QUERIES, {"query_id": "query", "weight": "w"}).rows
     assert rows.select(["query_id", "weight"]).to_pylist() == [{"query_id": "a", "weight": 2.0}]

@@ -84,6 +84,16 @@ def test_a_range_of_committed_dates_needs_no_java(config: Path) -> None:
     assert [(row["outcome"], row["run"]) for row in table["dates"]] == [("already committed", run) for run in runs]
 
 
+@pytest.mark.parametrize("command", ["check", "evaluate"])
+def test_a_path_without_files_is_named_with_its_line_before_java_starts(config: Path, command: str) -> None:
+    (config.parent / "judgments.csv").unlink()
+    arguments = [sys.executable, "-c", SCRIPT, command, "--config", str(config), "--date", "2026-11-01"]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert json.loads(done.stdout.splitlines()[-1]) == {"code": 3, "heavy": []}, done.stderr
+    assert "judgments does not exist or has no files" in done.stderr
+    assert f"{config}, line 4, at inputs.judgments" in done.stderr
+
+
 def test_force_and_changed_data_are_not_reused(config: Path) -> None:
     run = publish_same_work(config)
     work = define_evaluation(load_config(config).config)

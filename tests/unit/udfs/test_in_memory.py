@@ -88,6 +88,34 @@ def test_a_judgment_without_a_grade_is_refused() -> None:
         Evaluator(metrics=["mrr"]).evaluate_ranking(["a"], [{"doc_id": "a", "relevance": 3}])
 
 
+@pytest.mark.parametrize(
+    ("items", "judgments", "message"),
+    [
+        (None, {"a": 1}, "a ranking of type NoneType has no items"),
+        ("abc", {"a": 1}, "a ranking of type str has no items"),
+        ([["a", "b"]], {"a": 1}, "the score 'b' is not a number: a pair is an id and then its number"),
+        ([(0.9, "a"), (0.1, "b")], {"a": 1}, "the score 'a' is not a number"),
+        (["a"], None, "judgments are of type NoneType: give a mapping"),
+        (["a"], {"a": "good"}, "the grade 'good' is not a number"),
+        (["a"], [("a", "good")], "the grade 'good' is not a number"),
+        (np.array([3, 1]), {"3": 1}, "ranked ids are int and judged ids are text: convert one"),
+        (["3", "1"], {3: 1}, "ranked ids are text and judged ids are int"),
+    ],
+)
+def test_what_is_no_ranking_or_no_judgment_is_refused(items: Any, judgments: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Evaluator(metrics=["mrr"]).evaluate_ranking(items, judgments)
+
+
+def test_judgments_may_have_integers_of_numpy_as_ids() -> None:
+    assert Evaluator(metrics=["mrr"]).evaluate_ranking([7, 3], {np.int64(3): np.int8(1)}) == {"mrr": 0.5}
+
+
+def test_a_metric_that_is_no_text_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="cannot read the metric 3"):
+        Evaluator(metrics=[3])  # type: ignore[list-item]
+
+
 def test_what_is_undefined_is_none() -> None:
     evaluator = Evaluator(metrics=["ndcg@3", "mrr"])
     assert evaluator.evaluate_ranking(["a"], {}) == {"ndcg@3": None, "mrr": None}
