@@ -9,6 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+import schemas.redact
 from pipelines.config.load import load_config
 from pipelines.config.model import Config
 from pipelines.warehouse.storage import Storage
@@ -56,6 +57,48 @@ def refuse(folder: Path, text: str, *overrides: str) -> str:
 )
 def test_a_hostile_file_is_refused(tmp_path: Path, text: str, reason: str) -> None:
     assert reason in refuse(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'password: "{}',
+        "password: *{}",
+        "password: !{} x",
+        "{{user: a, password: *{}}}",
+        "pwd: '{}'x",
+        "password: [{}",
+        "token: {{{}",
+        "password: {}\n      next: 1",
+    ],
+)
+def test_an_error_of_yaml_quotes_no_secret(tmp_path: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schemas.redact, "_known", set())
+    message = refuse(tmp_path, f"{INPUTS}spark:\n  settings:\n    {line.format('hunter2-Xyz')}\n")
+    assert "hunter2" not in message
+    assert "cannot parse the YAML" in message and "line " in message
+
+
+@pytest.mark.parametrize("value", ['"{}', "*{}", "!{} x", "[{}", "{{{}", "{}: {}: a"])
+def test_an_error_of_an_option_quotes_no_secret(tmp_path: Path, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schemas.redact, "_known", set())
+    text = value.replace("{}", "hunter2-Xyz").replace("{{", "{")
+    assert "hunter2" not in refuse(tmp_path, INPUTS, f"spark.settings.x.password={text}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tracking: {uri: [hunter2-Xyz], enabled: {password: hunter2-Xyz}}",
+        "tracking: {password: [hunter2-Xyz]}",
+        "warehouse: [hunter2-Xyz]\nspark: {settings: {x.secret: [[hunter2-Xyz]]}}",
+    ],
+)
+def test_a_wrong_value_under_the_name_of_a_secret_is_hidden(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schemas.redact, "_known", set())
+    assert "hunter2" not in refuse(tmp_path, INPUTS + text)
 
 
 def test_files_that_extend_each_other_twice_are_refused(tmp_path: Path) -> None:
