@@ -164,6 +164,10 @@ def test_an_unknown_key_is_refused_wherever_it_is(tmp_path: Path, text: str) -> 
         "a = 1 -- '\nor reflect('x', 'y') = 1 -- '",
         "a = r'\\' or reflect('x', 'y') = r'\\'",
         "`it's` = 1 or reflect('x', 'y') = 1 or `it's` = 2",
+        "\"reflect\" ('x', 'y') = 1",
+        "exists (SELECT TRANSFORM(a) USING 'sh -c ls' AS (b) FROM VALUES (1) AS t(a))",
+        'exists (FROM t MAP a USING "ls" AS b)',
+        "exists (SELECT TRANSFORM(a) using/* x */--\n r'ls' AS (b) FROM t)",
         " ",
     ],
 )
@@ -173,7 +177,10 @@ def test_a_condition_that_runs_code_is_refused(tmp_path: Path, where: str) -> No
 
 
 def test_a_condition_may_mention_such_words_as_text(tmp_path: Path) -> None:
-    where = "title = 'it''s java_method(1)' and note = \"reflect\" and dt = '{date}'"
+    where = (
+        "title = 'it''s java_method(1) using \"x\"' and note = \"reflect\" and exists(transform(a, x -> x = 'using'), "
+        "y -> y) and dt = '{date}' and id in (select id from t join u using (id))"
+    )
     rankings = {"path": "r", "where": where}
     (tmp_path / "c.yaml").write_text(yaml.safe_dump({"inputs": {"rankings": rankings, "judgments": {"path": "j"}}}))
     source = load_config(tmp_path / "c.yaml").config.inputs.rankings
