@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -143,6 +145,43 @@ def test_a_warehouse_that_is_a_link_to_itself_is_refused(tmp_path: Path) -> None
 def test_the_name_of_a_configuration_with_a_zero_byte_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="is not the path of a file"):
         load_config("a\0b.yaml")
+
+
+@pytest.mark.parametrize("place", ["warehouse", "inputs.rankings.path", "inputs.judgments.path"])
+@pytest.mark.parametrize("path", ["", " ", "\t", "\n"])
+def test_a_path_without_a_name_is_refused(tmp_path: Path, place: str, path: str) -> None:
+    content: dict[str, Any] = {"inputs": {"rankings": {"path": "r"}, "judgments": {"path": "j"}}}
+    *sections, key = place.split(".")
+    functools.reduce(lambda section, name: section[name], sections, content)[key] = path
+    assert "the path is empty" in refuse(tmp_path, yaml.safe_dump(content))
+
+
+@pytest.mark.parametrize("place", ["file://", "file:", "file:relative", "file://host/x", "s3://", "s3a:///", "gs://"])
+def test_a_warehouse_that_names_no_place_is_refused(place: str) -> None:
+    with pytest.raises(ConfigurationError, match="cannot use the warehouse"):
+        Storage(place)
+
+
+@pytest.mark.parametrize("place", ["file:{}", "file://{}", "{}", "file://{}/../w"])
+def test_a_warehouse_on_the_local_disk_is_the_same_folder_however_it_is_written(tmp_path: Path, place: str) -> None:
+    assert Storage(place.format(tmp_path / "w")).uri == f"file://{tmp_path}/w"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("tracking: {seconds: .inf}", "a finite number is needed"),
+        ("tracking: {seconds: 1e999}", "a finite number is needed"),
+        ("conventions: {rel: .nan}", "a finite number is needed"),
+        ("conventions: {max_grade: .inf}", "a finite number is needed"),
+        ("metrics: [ndcg@99999999999999999999]", "cannot read the metric"),
+        (f"metrics: [ndcg@{'9' * 5000}]", "cannot read the metric"),
+        ("metrics: [ndcg@\u0661\u0660]", "cannot read the metric"),  # the digits of another script
+    ],
+    ids=lambda text: text[:30],
+)
+def test_numbers_that_nothing_can_be_computed_with_are_refused(tmp_path: Path, text: str, reason: str) -> None:
+    assert reason in refuse(tmp_path, INPUTS + text)
 
 
 @pytest.mark.parametrize(
