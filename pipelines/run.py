@@ -118,7 +118,9 @@ def _reads_little(spark: SparkSession, inputs: Mapping[str, InputTable], listing
 @contextmanager
 def open_run(plan: RunPlan, doing: str) -> Iterator[OpenRun]:
     """Open an attempt and validate the inputs; leaving without a commit removes what was written."""
-    with Attempt(plan.storage, plan.date, plan.key, small=plan.small) as attempt, raise_input_errors(doing):
+    places = [plan.storage.uri, *(place for table in plan.inputs.values() for place in table.places)]
+    attempt = Attempt(plan.storage, plan.date, plan.key, small=plan.small)
+    with attempt, raise_input_errors(doing, places):
         plan.stages.tables = attempt.tables
         with plan.stages.stage("check"):
             plan = _store_costly(plan, attempt)

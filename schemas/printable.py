@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-# Control characters, marks and overrides of writing direction, separators of lines, tags, and lone surrogates, which
-# cannot be encoded. Joiners stay: scripts and emoji need them.
+# Control characters, marks and overrides of writing direction, separators of lines, tags, lone surrogates, which cannot
+# be encoded, and the two characters besides that XML cannot have. Joiners stay: scripts and emoji need them.
 _UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff"
     "\U000e0000-\U000e007f\ud800-\udfff]"
 )
 _BREAKS = re.compile("[\n\t]")

@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
@@ -62,6 +62,7 @@ _SCHEMAS = re.compile(
     r'Schema that cannot be merged with the initial schema:\s*"?STRUCT<([^\n]*)>'
 )
 _FIELD = re.compile(r"([^\s,<>:]+): (\w+(?:<[^<>]*>|\([^()]*\))?)")
+_PATH = re.compile(r"(?<![\w/])/\w|\w:/")  # of a file; not the slash of "Input/output error"
 _CALL_FAILED = "An error occurred while calling "  # what Py4J says of any exception of Java
 _CAUSE = re.compile(r"^Caused by: [\w.$]+(?:Exception|Error): (?!\[)(.+)$", re.MULTILINE)
 
@@ -180,8 +181,11 @@ def hide_spark_log() -> Iterator[None]:
 
 
 @contextmanager
-def raise_input_errors(where: str) -> Iterator[None]:
-    """Turn an error about unreadable data into an `InputError` that names the place."""
+def raise_input_errors(where: str, places: Sequence[str] = ()) -> Iterator[None]:
+    """Turn an error about unreadable data into an `InputError` that names the place.
+
+    Java does not always say which file it could not read: then `places` are named, one of which it was.
+    """
     try:
         with hide_spark_log():
             yield
@@ -193,5 +197,7 @@ def raise_input_errors(where: str) -> Iterator[None]:
         if not is_unreadable_input(error):
             raise
         condition, message = describe_spark_error(error)
+        if places and not _PATH.search(message):
+            where = f"{where}, in one of {', '.join(places)}"
         hint = next((hint for of, hint in HINTS.items() if condition.startswith(of)), "check path, format and columns")
         raise InputError(f"cannot read the data: {message}", where=where, hint=hint) from error

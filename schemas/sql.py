@@ -5,8 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
-_FOREIGN = re.compile(r"\b(?:reflect|try_reflect|java_method)\b|\bidentifier\s*(?=\()", re.IGNORECASE)
+# Not a quoted name that is called: with a setting of Spark, double quotes are those of names.
+_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"(?!\s*\()")
+# Functions that call Java, names that are only known when the query runs, and `TRANSFORM … USING 'a program'`; also
+# with a comment before the program.
+_FOREIGN = re.compile(
+    r"\b(?:reflect|try_reflect|java_method)\b|\bidentifier\s*(?=\()|\busing(?=\s*(?:['\"]|r['\"]|/\*|--))",
+    re.IGNORECASE,
+)
 # What makes it unclear where a text ends: comments, raw texts, escaped quotes, quotes inside a quoted name.
 _UNCLEAR = re.compile(r"--|/\*|\br['\"]|\\['\"]|`[^`]*['\"]", re.IGNORECASE)
 _CHANGING = re.compile(
@@ -22,7 +28,7 @@ _CLOSING = {"(": ")", "[": "]"}
 
 
 def refuse_foreign_code(sql: str) -> str:
-    """Refuse SQL functions that call any method of Java, and names that are only known when the query runs."""
+    """Refuse SQL that calls any method of Java, runs a program, or has names that are only known when it runs."""
     if not sql.strip():
         raise ValueError("the SQL is empty")
     called = _FOREIGN.search(sql if _UNCLEAR.search(sql) else _TEXT.sub("''", sql))

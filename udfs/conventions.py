@@ -17,7 +17,7 @@ POINT_RULE = "cut_then_condense"  # where labels from behaviour are not drawn fr
 class Conventions(BaseModel):
     """Choices on which evaluators differ without being wrong."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     no_relevant: Literal["undefined", "zero"] = Field(
         default="undefined", description="A query without relevant documents: left out of means and counted, or 0."

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from schemas.errors import ConfigurationError, did_you_mean
+from schemas.redact import cut_text
 from schemas.registry import Registry
 from udfs.ragged import Floats, Ints
 
@@ -198,14 +199,17 @@ def metric(
     return register
 
 
-_WRITTEN = re.compile(r"\s*(?P<name>[A-Za-z_][\w]*)\s*(?:\((?P<inside>[^()]*)\))?\s*(?:@\s*(?P<k>\d+))?\s*")
+_LONGEST = 200  # characters of a metric
+# A cut-off has as many digits as arrays of ranks can hold, and those of ASCII: it is part of the name of a column.
+_WRITTEN = re.compile(r"\s*(?P<name>[A-Za-z_][\w]*)\s*(?:\((?P<inside>[^()]*)\))?\s*(?:@\s*(?P<k>[0-9]{1,9}))?\s*")
 
 
 def parse_metric(text: str) -> MetricSpec:
     """Parse a metric; an unknown name raises an error that suggests the nearest one."""
-    match = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
+    match = _WRITTEN.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
     if match is None:
-        raise ConfigurationError(f"cannot read the metric {text!r}", hint="write name(parameter=value)@k, e.g. ndcg@10")
+        shown = cut_text(repr(text), _LONGEST)
+        raise ConfigurationError(f"cannot read the metric {shown}", hint="write name(parameter=value)@k, e.g. ndcg@10")
     name = match["name"].lower()
     if name not in METRICS:
         near = did_you_mean(name, METRICS)

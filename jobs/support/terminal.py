@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+_LONGEST = 100_000  # characters of a line that are kept until it ends
 _UNLIMITED = 10_000  # columns of output that is piped; tables are as wide as they need
 
 
@@ -31,14 +33,37 @@ def echo_line(text: str) -> None:
 
 
 class SafeStream:
-    """A text stream that makes everything safe that is written to it, also by libraries."""
+    """A text stream that makes everything safe that is written to it, also by libraries.
+
+    A line is written when it ends or is flushed: `print("token:", token)` writes the name and the secret one by one.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self.raw = stream
+        self._line = ""  # without its end yet
+        self._lock = threading.RLock()
 
     def write(self, text: str) -> int:
-        self.raw.write(make_safe(text))
+        with self._lock:
+            whole, end, self._line = (self._line + text).rpartition("\n")
+            if "-----BEGIN" in whole:  # a key goes on after the last line break
+                whole, end, self._line = whole + end + self._line, "", ""
+            if whole or end:
+                self.raw.write(make_safe(whole + end))
+            if len(self._line) > _LONGEST:
+                self.finish_line()
         return len(text)
+
+    def finish_line(self) -> None:
+        """Write the line that has not ended."""
+        with self._lock:
+            line, self._line = self._line, ""
+            if line:
+                self.raw.write(make_safe(line))
+
+    def flush(self) -> None:
+        self.finish_line()
+        self.raw.flush()
 
     def writelines(self, lines: list[str]) -> None:
         for line in lines:
@@ -70,11 +95,14 @@ class SafeBytes:
 def guard_streams() -> Iterator[None]:
     """Make standard output and standard error safe."""
     out, err = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = SafeStream(out), SafeStream(err)
+    guarded = SafeStream(out), SafeStream(err)
+    sys.stdout, sys.stderr = guarded
     try:
         yield
     finally:
         sys.stdout, sys.stderr = out, err
+        for stream in guarded:
+            stream.finish_line()
 
 
 def open_console(*, stderr: bool = False, wide: bool = False) -> Console:
@@ -99,7 +127,7 @@ def open_console(*, stderr: bool = False, wide: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     raw = stream.raw if isinstance(stream, SafeStream) else stream
     width = _UNLIMITED if wide and not raw.isatty() else None
-    return SafeConsole(file=raw, stderr=stderr, width=width, highlight=False)
+    return SafeConsole(file=raw, stderr=stderr, width=width, highlight=False, emoji=False)
 
 
 def print_line(console: Console, text: str) -> None:

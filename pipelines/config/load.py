@@ -26,6 +26,7 @@ PROFILES = Path(__file__).resolve().parents[2] / "conf"  # of Assay itself, such
 MAX_FILES = 100  # of one configuration; a file that is extended twice counts twice
 MAX_PLACES = 3  # of a key that is unknown where it stands
 MAX_SHOWN = 200  # characters of a wrong value in a message
+_WORDS = re.compile(r"[^\s*&!|>%@`\"'\[\]{},:]+")
 _VARIABLE = re.compile(r"\$(?:\$|\{(?P<name>\w+)(?::-(?P<default>[^}]*))?\})")
 
 
@@ -153,6 +154,8 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 
 def _parse_override(text: str) -> dict[str, Any]:
     key, equals, value = text.partition("=")
+    if is_secret_name(key):  # before a message can quote it, or the part of it that has a meaning in YAML
+        remember_secrets([value, *_WORDS.findall(value)], secret=True)
     if not equals or not key.strip():
         raise ConfigurationError(f"cannot read --set {_shorten(text)}", hint="write --set key.inner=value")
     try:
@@ -236,7 +239,9 @@ def _explain(details: ErrorDetails, origins: Mapping[str, str], path: str) -> st
         return f"missing key {place}: it has no default"
     if details["type"] == "value_error":
         return f"{describe_problem(details)} ({place})"
-    (value,) = redact({str(details["loc"][-1]) if details["loc"] else "": details["input"]}).values()
+    # The last part may be an index, or a kind of value that pydantic adds.
+    secret = next((str(part) for part in details["loc"] if is_secret_name(str(part))), "")
+    (value,) = redact({secret: details["input"]}).values()
     return f"wrong value {_shorten(value)} {place}: {describe_problem(details)}"
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from schemas.redact import redact_text
+from schemas.redact import is_secret_name, redact_text
 
 MAX_BYTES = 1 << 20
 MAX_VALUES = 10_000  # with every alias written out
+_KEY = re.compile(r"([\w.\-]+)[\"']?\s*:")
+_QUOTED = re.compile(r"'.*'")
 
 
 def read_text(path: Path) -> str:
@@ -33,11 +36,27 @@ def parse_yaml(text: str) -> Any:
         _count_values(node, {}, set())
         return loader.construct_document(node)
     except yaml.YAMLError as error:
-        raise ValueError(" ".join(redact_text(str(error)).split())) from None  # it quotes the line
+        raise ValueError(_describe_error(error, text)) from None
     except RecursionError:
         raise ValueError("nested too deeply") from None
     finally:
         loader.dispose()
+
+
+def _describe_error(error: yaml.YAMLError, text: str) -> str:
+    """The problem and its place, without the line itself, which may be half of a secret.
+
+    What PyYAML quotes of a value, such as the name of an alias, is left out beside the name of a secret.
+    """
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return " ".join(redact_text(str(error)).split())
+    mark = error.problem_mark or error.context_mark
+    parts = [part for part in (error.context, error.problem) if part]
+    place = "" if mark is None else f", line {mark.line + 1}, column {mark.column + 1}"
+    line = "" if mark is None else "".join(text.splitlines()[mark.line : mark.line + 1])
+    if any(is_secret_name(name) for name in _KEY.findall(line)):
+        parts = [_QUOTED.sub("…", part) for part in parts]
+    return redact_text(" ".join(f"{': '.join(parts)}{place}".split()))
 
 
 def find_line(path: Path, keys: Sequence[str | int]) -> int | None:

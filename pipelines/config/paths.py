@@ -35,7 +35,7 @@ def _resolve(value: Any, file: Path, key: str) -> Any:
     if not isinstance(value, str) or (key == "tracking.uri" and not value.startswith(_SQLITE)):
         return value
     path = value.removeprefix(_SQLITE)
-    if not path or path.startswith("/") or _URI.match(path):
+    if not path.strip() or path.startswith("/") or _URI.match(path):
         return value
     beside = os.path.normpath(file.parent / path)
     if _exists(path) and not _exists(beside):

@@ -2,7 +2,8 @@
 
 An attempt's folder `_attempts/RUN` has a file that names the process. Where that process has ended, the folder, and
 tables of the run that no manifest commits, are removed at once; where it cannot be known, because it ran on another
-machine, after some hours.
+machine, after some hours. A folder gets its name when it has that file and loses it before the file goes, so a process
+that is killed in between leaves a folder that is named as an unfinished file, after its process.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import json
 import logging
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 from pipelines.warehouse.owner import OWNER, State, describe_process, find_state, name_process, read_owner
 from pipelines.warehouse.runs import REPORTS, RUNS, manifest_path, table_path
 from pipelines.warehouse.storage import PART, Storage
-from schemas.errors import AssayError
+from schemas.errors import AssayError, PublishError
 
 logger = logging.getLogger(__name__)
 
@@ -34,8 +36,21 @@ def attempt_path(run: str) -> str:
 def claim_attempt(storage: Storage, date: str, run: str) -> None:
     """Name this process as the owner of an attempt."""
     _open_attempts.add((storage.uri, run))
-    content = json.loads(describe_process()) | {DATE: date}
-    storage.put(f"{attempt_path(run)}/{OWNER}", json.dumps(content))
+    content = json.dumps(json.loads(describe_process()) | {DATE: date})
+    if not storage.renames:
+        storage.put(f"{attempt_path(run)}/{OWNER}", content)
+        return
+    part = _name_part(run)
+    try:
+        storage.put(f"{part}/{OWNER}", content)
+        storage.move(part, attempt_path(run))
+    except (OSError, AssayError) as error:
+        with suppress(OSError, AssayError):
+            storage.delete(part)
+        if isinstance(error, AssayError):
+            raise
+        hint = "check that the warehouse is writable"
+        raise PublishError(f"cannot write: {error}", where=storage.path(attempt_path(run)), hint=hint) from error
 
 
 def remove_attempt(storage: Storage, date: str, run: str) -> None:
@@ -48,7 +63,21 @@ def remove_attempt(storage: Storage, date: str, run: str) -> None:
     for name in storage.list(attempt_path(run)):
         if not name.endswith(f"/{OWNER}"):
             storage.delete(name)
-    storage.delete(attempt_path(run))
+    storage.delete(_hide_attempt(storage, run))
+
+
+def _hide_attempt(storage: Storage, run: str) -> str:
+    """Rename the folder of an attempt after this process, which removes it, and return its name."""
+    if storage.renames and storage.exists(attempt_path(run)):
+        with suppress(OSError):  # another process removes it too, or the disk is full
+            storage.move(attempt_path(run), _name_part(run))
+            return _name_part(run)
+    return attempt_path(run)
+
+
+def _name_part(run: str) -> str:
+    """The folder of an attempt while this process makes or removes it."""
+    return f"{attempt_path(run)}.{name_process()}{PART}"
 
 
 def remove_unfinished_attempts() -> None:
@@ -73,6 +102,10 @@ def remove_leftovers(storage: Storage) -> list[str]:
                 logger.debug("could not remove the attempt %s: %s", run, error)
             else:
                 removed.append(run)
+    for part in storage.list(ATTEMPTS, suffix=PART):
+        if _find_writer(part) == "ended":
+            with suppress(OSError, AssayError):
+                storage.delete(part)
     return removed
 
 
@@ -80,12 +113,13 @@ def list_attempts(storage: Storage) -> Iterator[tuple[str, str, State]]:
     """Yield run, date and state of the process of each attempt."""
     for folder in storage.list(ATTEMPTS):
         run = folder.rpartition("/")[2]
+        if run.endswith(PART):  # being made or removed
+            continue
         try:
             content = storage.get(f"{folder}/{OWNER}")
             date = str(json.loads(content)[DATE])
         except (OSError, ValueError, KeyError, TypeError):
-            parts = storage.list(folder, suffix=PART)
-            yield run, "", "running" if any(_find_writer(part) == "running" for part in parts) else "unknown"
+            yield run, "", "unknown"
             continue
         owner = read_owner(content)
         state = find_state(owner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 import uuid
 from collections.abc import Iterator
@@ -20,19 +21,23 @@ from schemas.errors import ConfigurationError, PublishError, UnknownOutcomeError
 from schemas.redact import cut_text
 
 PART = ".part"  # ends the name of a file that is being written
+_LOCAL = re.compile(r"file:(?:///|/(?!/))")  # as in URIs, and as Hadoop prints it
+_NO_BUCKET = re.compile(r"(?:s3a?|gs):///*")
 
 
 class Storage:
     """A folder, given as a path or a URI."""
 
     def __init__(self, location: str) -> None:
-        local = location.removeprefix("file://") if location.startswith("file://") or "://" not in location else None
+        local = _strip_scheme(location)
         if local is not None:
             # Spark takes a path literally, so it must not be percent-encoded.
             self._files, self._root = fs.LocalFileSystem(), _resolve(local)
             self.uri = f"file://{self._root}"
             return
         self.uri = location
+        if _NO_BUCKET.fullmatch(location):
+            raise ConfigurationError(f"cannot use the warehouse {location!r}: it names no bucket", where="warehouse")
         try:
             is_s3 = location.startswith(("s3://", "s3a://"))
             self._files, self._root = open_s3(location) if is_s3 else fs.FileSystem.from_uri(location)
@@ -196,6 +201,17 @@ class Storage:
 
     def _at(self, name: str) -> str:
         return f"{self._root.rstrip('/')}/{name}" if name else self._root
+
+
+def _strip_scheme(location: str) -> str | None:
+    """The path of a folder on the local disk; None for a URI of another file system."""
+    if not location.startswith("file:"):
+        return None if "://" in location else location
+    match = _LOCAL.match(location)
+    if match is None:  # without a path it would be the working directory
+        problem = f"cannot use the warehouse {location!r}: a URI of a local folder has three slashes and its path"
+        raise ConfigurationError(problem, where="warehouse", hint="write file:///path/of/the/folder, or the path alone")
+    return f"/{location[match.end() :]}"
 
 
 def _resolve(path: str) -> str:

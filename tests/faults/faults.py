@@ -172,7 +172,7 @@ def _fill_warehouse(random: Random) -> Fault:
         total = world.calls["warehouse"]
         after = total - 1 - last if at_end else int(share * total)
         done = world.run(plan=Plan(FAIL_WRITES, f"{world.folder}/warehouse/", after=after))
-        return [Ending(done, {5: "warehouse", 0: ""})]
+        return [Ending(done, {5: f"{world.folder}/warehouse", 0: ""})]
 
     return Fault(f"warehouse full {f'{last} writes before the end' if at_end else f'at {share:.0%}'}", inject)
 
@@ -200,13 +200,14 @@ def _break_reads(random: Random) -> Fault:
 
 
 def _break_warehouse_reads(random: Random) -> Fault:
-    after = int(300 * random.random() ** 2)
+    share = random.random() ** 2  # what is read first has more readers
 
     def inject(world: World) -> list[Ending]:
-        plan = Plan(FAIL_READS, f"{world.folder}/warehouse/", after=after)
-        return [Ending(world.run(plan=plan), {3: "warehouse", 5: "warehouse", 0: ""})]
+        place = f"{world.folder}/warehouse"
+        plan = Plan(FAIL_READS, f"{place}/", after=int(share * world.calls["warehouse, reads"]))
+        return [Ending(world.run(plan=plan), {3: place, 5: place, 0: ""})]
 
-    return Fault(f"warehouse unreadable after {after} reads", inject)
+    return Fault(f"warehouse unreadable at {share:.0%} of the reads", inject)
 
 
 def _jump_clock(random: Random) -> Fault:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from types import TracebackType
 
@@ -36,12 +37,16 @@ class Loop:
         self._action()
 
     def _repeat(self) -> None:
-        while not self._closed.wait(self._pause):
+        pause = self._pause
+        while not self._closed.wait(pause):
+            start = time.monotonic()
             try:
                 self._action()
             except Exception as error:
                 self._error = error
                 return
+            # On a busy machine the action takes long, and the command is to have most of the time.
+            pause = max(self._pause, 3 * (time.monotonic() - start))
 
 
 class Reader:

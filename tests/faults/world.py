@@ -37,7 +37,7 @@ class World:
     shim: Path | None = None
     seconds: float = 0.0  # of the undisturbed run
     digests: Mapping[str, str] = field(default_factory=dict)
-    calls: dict[str, int] = field(default_factory=dict)  # of an undisturbed run: prefix → writes or reads there
+    calls: dict[str, int] = field(default_factory=dict)  # of an undisturbed run: place → writes or reads there
     commands: int = 0  # so far
     leaks: list[str] = field(default_factory=list)  # temporary files that warm processes left
     _warm: dict[int, WarmProcess] = field(default_factory=dict)
@@ -53,10 +53,15 @@ class World:
         assert done.code == 0, done.err
         world.seconds = time.monotonic() - start
         world.digests = digest_run(world.storage, list_committed(world.storage)[0])
-        for name, action in (("warehouse", FAIL_WRITES), ("warm/0", FAIL_WRITES), ("data", FAIL_READS)):
+        for key, name, action in (
+            ("warehouse", "warehouse", FAIL_WRITES),
+            ("warehouse, reads", "warehouse", FAIL_READS),
+            ("warm/0", "warm/0", FAIL_WRITES),
+            ("data", "data", FAIL_READS),
+        ):
             done = world.run(plan=Plan(action, f"{folder}/{name}/", after=NEVER))
             assert done.code == 0, done.err
-            world.calls[name] = done.calls
+            world.calls[key] = done.calls
         return world
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -9,11 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 NOBODY = 65534
+# What commands import late: nobody may not be able to read the files of Python, e.g. below the home of the superuser.
+LATE = ("jobs.fsck", "jobs.runs", "jobs.vacuum", "rich.panel", "rich.text", "schemas.spark_errors")
 
 
 @contextmanager
 def become_nobody() -> Iterator[None]:
     """Give up the rights of the superuser."""
+    for module in LATE:
+        importlib.import_module(module)
     user = os.geteuid()
     if user == 0:
         os.seteuid(NOBODY)

@@ -21,7 +21,9 @@ def name_value(value: str | None) -> str:
     """Name a value of a segment's column; a value that could be taken for another name is quoted as in JSON."""
     if value is None:
         return NO_VALUE
-    return json.dumps(value, ensure_ascii=False) if value == NO_VALUE or BETWEEN in value or value[:1] == '"' else value
+    # Spaces around it: `a /` beside `b` and `a` beside `/ b` would be joined to the same text.
+    ambiguous = value == NO_VALUE or BETWEEN in f" {value} " or value[:1] == '"'
+    return json.dumps(value, ensure_ascii=False) if ambiguous else value
 
 
 @dataclass(frozen=True)

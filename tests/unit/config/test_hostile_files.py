@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+import schemas.redact
 from pipelines.config.load import load_config
 from pipelines.config.model import Config
 from pipelines.warehouse.storage import Storage
@@ -58,6 +61,48 @@ def test_a_hostile_file_is_refused(tmp_path: Path, text: str, reason: str) -> No
     assert reason in refuse(tmp_path, text)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        'password: "{}',
+        "password: *{}",
+        "password: !{} x",
+        "{{user: a, password: *{}}}",
+        "pwd: '{}'x",
+        "password: [{}",
+        "token: {{{}",
+        "password: {}\n      next: 1",
+    ],
+)
+def test_an_error_of_yaml_quotes_no_secret(tmp_path: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schemas.redact, "_known", set())
+    message = refuse(tmp_path, f"{INPUTS}spark:\n  settings:\n    {line.format('hunter2-Xyz')}\n")
+    assert "hunter2" not in message
+    assert "cannot parse the YAML" in message and "line " in message
+
+
+@pytest.mark.parametrize("value", ['"{}', "*{}", "!{} x", "[{}", "{{{}", "{}: {}: a"])
+def test_an_error_of_an_option_quotes_no_secret(tmp_path: Path, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schemas.redact, "_known", set())
+    text = value.replace("{}", "hunter2-Xyz").replace("{{", "{")
+    assert "hunter2" not in refuse(tmp_path, INPUTS, f"spark.settings.x.password={text}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tracking: {uri: [hunter2-Xyz], enabled: {password: hunter2-Xyz}}",
+        "tracking: {password: [hunter2-Xyz]}",
+        "warehouse: [hunter2-Xyz]\nspark: {settings: {x.secret: [[hunter2-Xyz]]}}",
+    ],
+)
+def test_a_wrong_value_under_the_name_of_a_secret_is_hidden(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schemas.redact, "_known", set())
+    assert "hunter2" not in refuse(tmp_path, INPUTS + text)
+
+
 def test_files_that_extend_each_other_twice_are_refused(tmp_path: Path) -> None:
     (tmp_path / "0.yaml").write_text(INPUTS)
     for number in range(1, 40):  # 2^39 files to read
@@ -102,6 +147,43 @@ def test_the_name_of_a_configuration_with_a_zero_byte_is_refused() -> None:
         load_config("a\0b.yaml")
 
 
+@pytest.mark.parametrize("place", ["warehouse", "inputs.rankings.path", "inputs.judgments.path"])
+@pytest.mark.parametrize("path", ["", " ", "\t", "\n"])
+def test_a_path_without_a_name_is_refused(tmp_path: Path, place: str, path: str) -> None:
+    content: dict[str, Any] = {"inputs": {"rankings": {"path": "r"}, "judgments": {"path": "j"}}}
+    *sections, key = place.split(".")
+    functools.reduce(lambda section, name: section[name], sections, content)[key] = path
+    assert "the path is empty" in refuse(tmp_path, yaml.safe_dump(content))
+
+
+@pytest.mark.parametrize("place", ["file://", "file:", "file:relative", "file://host/x", "s3://", "s3a:///", "gs://"])
+def test_a_warehouse_that_names_no_place_is_refused(place: str) -> None:
+    with pytest.raises(ConfigurationError, match="cannot use the warehouse"):
+        Storage(place)
+
+
+@pytest.mark.parametrize("place", ["file:{}", "file://{}", "{}", "file://{}/../w"])
+def test_a_warehouse_on_the_local_disk_is_the_same_folder_however_it_is_written(tmp_path: Path, place: str) -> None:
+    assert Storage(place.format(tmp_path / "w")).uri == f"file://{tmp_path}/w"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("tracking: {seconds: .inf}", "a finite number is needed"),
+        ("tracking: {seconds: 1e999}", "a finite number is needed"),
+        ("conventions: {rel: .nan}", "a finite number is needed"),
+        ("conventions: {max_grade: .inf}", "a finite number is needed"),
+        ("metrics: [ndcg@99999999999999999999]", "cannot read the metric"),
+        (f"metrics: [ndcg@{'9' * 5000}]", "cannot read the metric"),
+        ("metrics: [ndcg@\u0661\u0660]", "cannot read the metric"),  # the digits of another script
+    ],
+    ids=lambda text: text[:30],
+)
+def test_numbers_that_nothing_can_be_computed_with_are_refused(tmp_path: Path, text: str, reason: str) -> None:
+    assert reason in refuse(tmp_path, INPUTS + text)
+
+
 @pytest.mark.parametrize(
     "text", ["trained: {x: {a: 1}}", "quality: {volume: {a: 1}}", "gate: [{a: 1}]", "labels: {grade: {a: {b: 1}}}"]
 )
@@ -121,6 +203,10 @@ def test_an_unknown_key_is_refused_wherever_it_is(tmp_path: Path, text: str) -> 
         "a = 1 -- '\nor reflect('x', 'y') = 1 -- '",
         "a = r'\\' or reflect('x', 'y') = r'\\'",
         "`it's` = 1 or reflect('x', 'y') = 1 or `it's` = 2",
+        "\"reflect\" ('x', 'y') = 1",
+        "exists (SELECT TRANSFORM(a) USING 'sh -c ls' AS (b) FROM VALUES (1) AS t(a))",
+        'exists (FROM t MAP a USING "ls" AS b)',
+        "exists (SELECT TRANSFORM(a) using/* x */--\n r'ls' AS (b) FROM t)",
         " ",
     ],
 )
@@ -130,7 +216,10 @@ def test_a_condition_that_runs_code_is_refused(tmp_path: Path, where: str) -> No
 
 
 def test_a_condition_may_mention_such_words_as_text(tmp_path: Path) -> None:
-    where = "title = 'it''s java_method(1)' and note = \"reflect\" and dt = '{date}'"
+    where = (
+        "title = 'it''s java_method(1) using \"x\"' and note = \"reflect\" and exists(transform(a, x -> x = 'using'), "
+        "y -> y) and dt = '{date}' and id in (select id from t join u using (id))"
+    )
     rankings = {"path": "r", "where": where}
     (tmp_path / "c.yaml").write_text(yaml.safe_dump({"inputs": {"rankings": rankings, "judgments": {"path": "j"}}}))
     source = load_config(tmp_path / "c.yaml").config.inputs.rankings

@@ -54,6 +54,27 @@ def test_whatever_is_written_to_the_streams_is_safe(capfd: pytest.CaptureFixture
     assert f"http://(hidden)@host:5000/x {SHOWN}" in err
 
 
+def test_a_secret_is_hidden_although_its_name_was_written_before(capfd: pytest.CaptureFixture[str]) -> None:
+    with guard_streams():
+        print("password:", SECRET, file=sys.stderr)
+        print("user me, token =", end=" ")
+        print(SECRET, end="")
+        sys.stdout.flush()
+        sys.stdout.write("\r\n")
+        sys.stdout.buffer.write(f"-----BEGIN PRIVATE KEY-----\na\n{SECRET}".encode())
+    assert capfd.readouterr() == ("user me, token = (hidden)\n(hidden)", "password: (hidden)\n")
+
+
+def test_names_are_printed_as_they_are(capfd: pytest.CaptureFixture[str]) -> None:
+    from rich.table import Table
+
+    console = open_console()
+    print_line(console, "doc:apple:1 [red] 12:30")
+    console.print(Table("doc:apple:2"))
+    out = capfd.readouterr().out
+    assert "doc:apple:1 [red] 12:30\n" in out and "doc:apple:2" in out
+
+
 @pytest.mark.parametrize("terminal", [False, True])
 def test_a_console_is_safe_and_keeps_its_own_colours(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     from rich.panel import Panel

@@ -2,6 +2,7 @@
 
 import json
 import unicodedata
+from xml.etree import ElementTree
 
 from schemas.printable import escape_line, escape_unprintable
 
@@ -19,6 +20,12 @@ def test_no_control_character_or_override_is_left() -> None:
         for c in every
         if unicodedata.bidirectional(c) in ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
     }
+
+
+def test_every_escaped_text_can_be_part_of_xml() -> None:
+    every = escape_line("".join(map(chr, range(0x10000))))  # a result for a CI server is XML
+    element = ElementTree.Element("testcase", name=every)
+    assert ElementTree.fromstring(ElementTree.tostring(element, encoding="unicode")).get("name") == every
 
 
 def test_writing_of_all_kinds_stays() -> None:

@@ -53,6 +53,26 @@ SHAPES = [
     '{{"options": "-Da=b -Ddb.password={}"}}',
     "tracking.uri=https://me:{}@host",
     "-----BEGIN RSA PRIVATE KEY-----\n{}\n-----END RSA PRIVATE KEY-----",
+    "//me:{}@host.example.com/x",
+    "jdbc:oracle:thin:me/{}@host:1521/db",
+    "https://host/login?next=https%3A%2F%2Fme%3A{}%40host%2Fx",
+    "next=%2Fx%3Fclient_secret%3D{}&v=1",
+    "password   =   {}",
+    "password := {}",
+    "password => {}",
+    "password -> '{}'",
+    "password='{}",
+    "password  :  {}",
+    "password: {} # of the test server",
+    "pw={}",
+    "mysql --password {} --host h",
+    "['mysql', '--password', '{}', '-h']",
+    "(spark.hadoop.fs.s3a.secret.key,{})",
+    "[('a', 1), ('db.password', '{}')]",
+    "<password>{}</password>",
+    "<property><name>fs.s3a.secret.key</name><value>{}</value></property>",
+    "Proxy-Authorization: Negotiate {}",
+    "https://hooks.slack.com/services/T0/B0/{}",
 ]
 TOKENS = [
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abcDEF123",
@@ -61,6 +81,8 @@ TOKENS = [
     "xoxb-123456789012-abcdef",
     "dapi0123456789abcdef0123456789abcdef",
     "AKIAIOSFODNN7EXAMPLE",
+    "npm_0123456789abcdefghijABCDEFGHIJ012345",
+    "pypi-AgEIcHlwaS5vcmcCJDAxMjM0",
 ]
 
 
@@ -94,6 +116,8 @@ def test_a_token_is_known_by_its_form(token: str) -> None:
         "unknown tokenizer 'x' (tokenizer=bm25)",
         "12:30:10 mail a@b.example",
         "sas_code",
+        "columns (query_id, doc_id), --depth 10, [('bm25', 'new')], <name>bm25</name><value>3</value>",
+        "a // b: c@d.example",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
@@ -142,6 +166,16 @@ def test_a_secret_is_hidden_before_a_text_is_cut(length: int) -> None:
     text = f"cannot reach https://me:{'hunter2-' * 20}@host.example/x: password={'hunter2-' * 20}, try again"
     assert "hunter" not in cut_text(text, length)
     assert len(cut_text(text, length)) <= length
+
+
+@pytest.mark.parametrize("unit", ["//:", "a://:", "%3a%2f%2f", "('password', ", "--password ", "password='", "<name>"])
+def test_the_time_grows_in_proportion_to_a_hostile_text(unit: str) -> None:
+    seconds = []
+    for size in (20_000, 160_000):
+        start = time.process_time()
+        redact_text(unit * (size // len(unit)))
+        seconds.append(time.process_time() - start)
+    assert seconds[1] < 24 * max(seconds[0], 0.005)  # eight times the text; 64 times the time if it were quadratic
 
 
 def test_a_text_of_megabytes_is_cut_without_reading_it_all() -> None:

@@ -57,6 +57,17 @@ def test_a_file_that_may_not_be_opened_is_an_unreadable_input() -> None:
         raise RuntimeError(text)
 
 
+def test_where_java_names_no_file_the_places_that_were_read_are_named() -> None:
+    places = ["file:///data/warehouse", "/data/q"]
+    message = r"\(while evaluating, in one of file:///data/warehouse, /data/q\)"
+    with pytest.raises(InputError, match=message), raise_input_errors("while evaluating", places):
+        raise RuntimeError(BROKEN.format(space=" ", stream="FileInputStream", call="read"))
+    for path in ("/j/part-0.parquet", "file:///j/part-0.parquet", "s3a://b/part-0.parquet"):
+        text = f"[FAILED_READ_FILE.NO_HINT] Encountered error while reading file {path}. SQLSTATE: KD001"
+        with pytest.raises(InputError, match=r"\(while evaluating\)"), raise_input_errors("while evaluating", places):
+            raise RuntimeError(text)
+
+
 def test_files_with_other_types_are_reported_by_column() -> None:
     text = (
         "[CANNOT_MERGE_SCHEMAS] Failed merging schemas:\nInitial schema:\n"

@@ -105,17 +105,20 @@ def test_no_value_of_the_data_is_taken_for_another() -> None:
     rows = table()
     rows["device"], rows["locale"] = None, "de"
     odd = {0: ("(none)", "de"), 1: ("a / b", "c"), 2: ("a", "b / c"), 3: ('"(none)"', "de")}
+    odd |= {4: ("a /", "b"), 5: ("a", "/ b")}
     for place, (device, locale) in odd.items():
         rows.loc[rows["query"] == rows["query"].unique()[place], ["device", "locale"]] = device, locale
     estimates = run([rows], PLAN)
     subset = estimates[estimates.baseline.isna() & (estimates.candidate == "a") & (estimates.metric == "m")]
     sizes = subset[subset.segment == "device / locale"].set_index("value").queries.to_dict()
     assert sizes == {
-        "(none) / de": 56,
+        "(none) / de": 54,
         '"(none)" / de': 1,
         '"a / b" / c': 1,
         'a / "b / c"': 1,
         '"\\"(none)\\"" / de': 1,
+        '"a /" / b': 1,
+        'a / "/ b"': 1,
     }
 
 

@@ -217,11 +217,64 @@ def test_an_interrupt_just_after_the_commit_does_not_undo_it(tmp_path: Path) -> 
 
 
 def test_an_attempt_that_is_being_claimed_is_kept(tmp_path: Path) -> None:
-    storage, folder = Storage(str(tmp_path)), tmp_path / "_attempts" / "new-1"
+    storage, folder = Storage(str(tmp_path)), tmp_path / "_attempts" / f"new-1.{name_process()}.part"
     folder.mkdir(parents=True)
-    assert find_removable(storage, keep=1, hours=1).orphans == ()
-    (folder / f"owner.json.0.{name_process()}.part").write_text("{")
     assert find_removable(storage, keep=1, hours=0).orphans == ()
+    (folder / "owner.json").write_text("{")
+    assert remove_leftovers(storage) == []
+    assert find_removable(storage, keep=1, hours=0).orphans == ()
+    assert folder.exists()
+
+
+# Killed at a call while it opens or leaves an attempt.
+KILLED = """
+import datetime as dt, os, pathlib, signal, sys
+from pipelines.warehouse.attempt import Attempt
+from pipelines.warehouse.storage import Storage
+
+method, call = sys.argv[2], int(sys.argv[3])
+original, calls = getattr(Storage, method), []
+
+def die_at_call(self, *values):
+    calls.append(values)
+    if len(calls) == call:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return original(self, *values)
+
+class Files:  # deletes the content of a folder, then is killed
+    def __init__(self, files):
+        self.files = files
+    def __getattr__(self, name):
+        return getattr(self.files, name)
+    def delete_dir(self, path):
+        for file in pathlib.Path(path).iterdir():
+            file.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+storage = Storage(sys.argv[1])
+if method == "delete":
+    storage._files = Files(storage._files)
+else:
+    setattr(Storage, method, die_at_call)
+with Attempt(storage, dt.date(2026, 11, 1), "dead"):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "call"), [("_write", 1), ("_sync", 1), ("move", 1), ("move", 2), ("_remove", 1), ("delete", 1)]
+)
+def test_a_process_killed_while_it_opens_or_leaves_an_attempt_leaves_nothing_for_long(
+    tmp_path: Path, method: str, call: int
+) -> None:
+    command = [sys.executable, "-c", KILLED, str(tmp_path), method, str(call)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    storage = Storage(str(tmp_path))
+    (left,) = storage.list("_attempts")
+    assert find_removable(storage, keep=1, hours=24).orphans[:1] == (left,)
+    with Attempt(storage, dt.date(2026, 11, 2), "next") as attempt:
+        assert list(storage.list("_attempts")) == [f"_attempts/{attempt.run}"]
+    assert list(storage.list("_attempts")) == []
 
 
 def test_a_run_is_live_although_the_clock_was_set_back(tmp_path: Path) -> None:
