@@ -26,10 +26,10 @@ def select_given(tables: Mapping[str, Any], required: Sequence[str]) -> dict[str
     for name in required:
         if tables[name] is None:
             raise InputError(f"{name} is None", hint="give a DataFrame, an Arrow table or a path")
-    given = {name: table for name, table in tables.items() if table is not None}
-    for name, table in given.items():
+    present = {name: table for name, table in tables.items() if table is not None}
+    for name, table in present.items():
         _require_table(table, name)
-    return given
+    return present
 
 
 def read_date(date: dt.date | str | None) -> dt.date:

@@ -1,5 +1,6 @@
 """Simulate a search log with known truth, so that everything computed from it can be checked."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 
@@ -11,7 +12,6 @@ from pipelines.simulation.catalogue import draw_queries, draw_true_grades, query
 from pipelines.simulation.pages import draw_pages
 from pipelines.simulation.randomness import draw_uniform
 from pipelines.simulation.settings import SimulationSettings
-from pipelines.warehouse.checkpoint import Checkpointer
 from schemas.inputs import IMPRESSIONS, INTERACTIONS
 
 SPONSORED_POSITION = 2
@@ -39,7 +39,7 @@ class Simulation:
 
 
 def simulate(
-    spark: SparkSession, config: SimulationSettings, *, keep: Checkpointer = lambda table: table
+    spark: SparkSession, config: SimulationSettings, *, keep: Callable[[DataFrame], DataFrame] = lambda table: table
 ) -> Simulation:
     """Simulate the catalogue, the pages and the events on them; only the settings are on the driver.
 

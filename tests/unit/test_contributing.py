@@ -39,7 +39,7 @@ from jobs.cli import assay, invoke
 from udfs.registry import parse_metric
 
 assert parse_metric("excellent( gmax = 2 )@5").key == "excellent_gmax_2_at_5"
-values = Evaluator(metrics=["excellent@2"], max_grade=3).evaluate_ranking("abc", {"a": 3, "b": 1, "c": 3})
+values = Evaluator(metrics=["excellent@2"], max_grade=3).evaluate_ranking(["a", "b", "c"], {"a": 3, "b": 1, "c": 3})
 assert values == {"excellent@2": 0.5}, values
 assert invoke(assay, ["metrics"]) == 0
 """
