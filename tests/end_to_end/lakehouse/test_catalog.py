@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -73,7 +74,9 @@ def test_readers_see_one_whole_run_during_ten_publishes(
     def read(reader: Callable[[], dict[str, int]]) -> list[dict[str, int]]:
         results = []
         while not done.is_set():
+            start = time.monotonic()
             results.append(reader())
+            done.wait(2 * (time.monotonic() - start))  # without a pause, readers take all cores from the publisher
         return [*results, reader()]
 
     with ThreadPoolExecutor(2) as pool:
@@ -90,6 +93,7 @@ def test_readers_see_one_whole_run_during_ten_publishes(
         )
         assert all(list(counts.values()) == [ROWS] for counts in results), (name, results)
         runs = [run for counts in results for run in counts]
+        assert len(set(runs)) >= 3, "it has read while runs were published"
         assert runs == sorted(runs)  # never back to an earlier run
         assert runs[-1] == "aaaaaaaaaaaa-000010"
 
