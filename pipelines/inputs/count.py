@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from typing import Any, Literal
 
@@ -19,6 +19,7 @@ from schemas.errors import DataQualityError
 MAX_IGNORED = 50  # reasons to ignore a row that are recorded
 MAX_GROUPS = 1000  # reasons × systems of one input; only their counts reach the driver
 _SAMPLE = "sample"  # the struct column that carries the sampled columns
+_SPLIT = "split"
 
 Group = dict[str, Any]
 
@@ -42,6 +43,17 @@ class RowAggregate:
 
 
 @dataclass(frozen=True)
+class SplitCount:
+    """How many rows have one value of the column that a request splits the rows by."""
+
+    value: str
+    merge: Literal["sum"] = "sum"
+
+
+Aggregate = RowAggregate | SplitCount
+
+
+@dataclass(frozen=True)
 class RowSample:
     """Rows to collect: those that meet a condition, with these columns."""
 
@@ -52,10 +64,19 @@ class RowSample:
 
 @dataclass(frozen=True)
 class CountRequest:
-    """What to compute in the pass that counts the rows of an input."""
+    """What to compute in the pass that counts the rows of an input.
 
-    aggregates: Mapping[Hashable, RowAggregate] = field(default_factory=dict)
+    `split` is a text column with the values of the split counts, null for other rows. Rows are grouped by it: Spark
+    generates, compiles and runs code for each aggregate, and a window of four weeks has one count for each day.
+    """
+
+    aggregates: Mapping[Hashable, Aggregate] = field(default_factory=dict)
     sample: RowSample | None = None
+    split: SparkColumn | None = None
+
+    def count_splits(self) -> int:
+        """How many groups the split makes of one."""
+        return 1 + sum(isinstance(aggregate, SplitCount) for aggregate in self.aggregates.values())
 
 
 @dataclass(frozen=True)
@@ -76,14 +97,20 @@ class CountResult:
 def count_rows(table: ConformedTable, request: CountRequest) -> CountResult:
     """Count rows by reason and system, and compute what is requested of them, in one Spark job."""
     aggregates = dict(enumerate(request.aggregates.values()))
-    counted = _aggregate(table, aggregates, request.sample)
+    counted = _aggregate(table, request)
     sample = request.sample
-    if sample is not None and counted.num_rows > MAX_GROUPS + sample.limit:
+    if sample is not None and counted.num_rows > _limit_groups(request):
         sample = None
-        counted = _aggregate(table, aggregates, sample)
+        counted = _aggregate(table, replace(request, sample=None))
     groups = _merge_groups(table.table.name, counted, aggregates)
     kept = [group for group in groups if group["reason"] is None]
-    merged = [merge_values(aggregate, [group[_name(n)] for group in groups]) for n, aggregate in aggregates.items()]
+    rows_by_split = _count_by_split(counted)
+    merged = [
+        rows_by_split.get(aggregate.value, 0)
+        if isinstance(aggregate, SplitCount)
+        else merge_values(aggregate, [group[_name(n)] for group in groups])
+        for n, aggregate in aggregates.items()
+    ]
     split = [group["system"] for group in kept if table.has_files and group["first_file"] != group["last_file"]]
     grades = [float(group["max_grade"]) for group in kept if group["max_grade"] is not None]
     return CountResult(
@@ -132,9 +159,17 @@ def _name(number: int) -> str:
     return f"value_{number}"
 
 
-def _aggregate(table: ConformedTable, aggregates: Mapping[int, RowAggregate], sample: RowSample | None) -> pa.Table:
-    """One row per reason and system; each sampled row is a group of its own, so that it comes along in this pass."""
+def _limit_groups(request: CountRequest) -> int:
+    """How many groups the pass may have; one more means too many systems, or a sample over its limit."""
+    return MAX_GROUPS * request.count_splits() + (0 if request.sample is None else request.sample.limit)
+
+
+def _aggregate(table: ConformedTable, request: CountRequest) -> pa.Table:
+    """One row per reason, system and split; each sampled row is a group of its own, so that it comes along."""
+    sample = request.sample
     keys = [table.reason.alias("reason")]
+    if request.split is not None:
+        keys.append(request.split.alias(_SPLIT))
     if "system" in table.table.names:
         keys.append(F.when(table.reason.isNull(), F.col("system")).alias("system"))
     if sample is not None:
@@ -144,19 +179,29 @@ def _aggregate(table: ConformedTable, aggregates: Mapping[int, RowAggregate], sa
     max_grade = F.max("grade") if "grade" in table.table.names else F.lit(None).cast("double")
     lengths = [F.octet_length(column.name) for column in table.table.columns if column.type == "string"]
     text_bytes = F.sum(reduce(SparkColumn.__add__, [F.coalesce(length, F.lit(0)) for length in lengths], F.lit(0)))
-    values = [aggregate.value.alias(_name(n)) for n, aggregate in aggregates.items()]
+    values = [
+        aggregate.value.alias(_name(n))
+        for n, aggregate in enumerate(request.aggregates.values())
+        if isinstance(aggregate, RowAggregate)
+    ]
     if table.has_files:  # by their hashes: Spark sorts all rows to find the smallest of texts
         file = F.xxhash64(SOURCE_FILE)
         values += [F.min(file).alias("first_file"), F.max(file).alias("last_file")]
     counted = table.marked_rows.groupBy(*keys).agg(
         F.count("*").alias("rows"), max_grade.alias("max_grade"), text_bytes.alias("text_bytes"), *values
     )
-    limit = MAX_GROUPS + (0 if sample is None else sample.limit)
-    return counted.limit(limit + 1).toArrow()
+    return counted.limit(_limit_groups(request) + 1).toArrow()
 
 
-def _merge_groups(name: str, counted: pa.Table, aggregates: Mapping[int, RowAggregate]) -> list[Group]:
-    """Merge sampled rows into the group of their reason and system."""
+def _count_by_split(counted: pa.Table) -> dict[str | None, int]:
+    if _SPLIT not in counted.column_names:
+        return {}
+    sums = counted.group_by(_SPLIT).aggregate([("rows", "sum")])
+    return dict(zip(sums[_SPLIT].to_pylist(), sums["rows_sum"].to_pylist(), strict=True))
+
+
+def _merge_groups(name: str, counted: pa.Table, aggregates: Mapping[int, Aggregate]) -> list[Group]:
+    """Merge splits and sampled rows into the group of their reason and system."""
     keys = [key for key in ("reason", "system") if key in counted.column_names]
     merges = {"rows": "sum", "max_grade": "max", "text_bytes": "sum", "first_file": "min", "last_file": "max"} | {
         _name(n): aggregate.merge for n, aggregate in aggregates.items()
@@ -172,7 +217,7 @@ def _merge_groups(name: str, counted: pa.Table, aggregates: Mapping[int, RowAggr
     return groups
 
 
-def merge_values(aggregate: RowAggregate, values: Sequence[Any]) -> Any:
+def merge_values(aggregate: Aggregate, values: Sequence[Any]) -> Any:
     """The value of an aggregate over all rows, from those over groups of them."""
     parts = [value for value in values if value is not None]
     if aggregate.merge == "sum":
@@ -190,7 +235,11 @@ def _count_by_reason(groups: Sequence[Group]) -> RowCount:
 
 
 def _select_sample(counted: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """The sampled rows, with the fields of the struct as columns."""
+    """The sampled rows, with the fields of the struct as columns; equal ones are one row, whatever their split."""
     rows = counted.filter(pc.field(_SAMPLE).is_valid())
     fields = {name: pc.struct_field(rows[_SAMPLE], name) for name in columns}
-    return pa.table(fields | {name: rows[name] for name in ("system", "rows") if name in rows.column_names})
+    sampled = pa.table(fields | {name: rows[name] for name in ("system", "rows") if name in rows.column_names})
+    if _SPLIT not in rows.column_names:
+        return sampled
+    keys = [name for name in sampled.column_names if name != "rows"]
+    return sampled.group_by(keys).aggregate([("rows", "sum")]).rename_columns([*keys, "rows"])

@@ -11,9 +11,9 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from pipelines.inputs.count import (
+    Aggregate,
     CountRequest,
     CountResult,
-    RowAggregate,
     RowCount,
     count_rows,
     load_result,
@@ -21,10 +21,10 @@ from pipelines.inputs.count import (
 )
 from pipelines.inputs.days import LogDay
 from pipelines.inputs.settings import InputSource
-from pipelines.quality.row_figures import FigureKey, build_aggregates
+from pipelines.quality.row_figures import OUTSIDE, FigureKey, build_aggregates, split_by_day
 from schemas.conform import ConformedTable
 
-_DAYS, _OUTSIDE = "days", "outside"
+_DAYS = "days"
 
 
 def count_log(days: Sequence[LogDay], table: ConformedTable, request: CountRequest, source: InputSource) -> CountResult:
@@ -49,8 +49,9 @@ def request_day(request: CountRequest, table: ConformedTable, source: InputSourc
         return CountRequest(others)
     reach = source.days - 1
     around = source.model_copy(update={"days": 2 * reach + 1})
-    figures = build_aggregates(table, around, day + dt.timedelta(days=reach))
-    return CountRequest({**others, **dict(figures.items())})
+    last = day + dt.timedelta(days=reach)
+    figures = build_aggregates(table, around, last)
+    return CountRequest({**others, **dict(figures.items())}, split=split_by_day(table, around, last))
 
 
 def merge_results(results: Sequence[CountResult], request: CountRequest) -> CountResult:
@@ -72,10 +73,10 @@ def merge_results(results: Sequence[CountResult], request: CountRequest) -> Coun
     )
 
 
-def _merge(key: Hashable, aggregate: RowAggregate, results: Sequence[CountResult], request: CountRequest) -> Any:
+def _merge(key: Hashable, aggregate: Aggregate, results: Sequence[CountResult], request: CountRequest) -> Any:
     """One value of the window; rows of days that only other windows have are outside of this one."""
     value = merge_values(aggregate, [result.values.get(key) for result in results])
-    if not isinstance(key, FigureKey) or key.name != _OUTSIDE:
+    if not isinstance(key, FigureKey) or key.name != OUTSIDE:
         return value
     beyond = [
         rows

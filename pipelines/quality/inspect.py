@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from pipelines.config.model import Config
-from pipelines.inputs.count import CountRequest, RowAggregate
+from pipelines.inputs.count import Aggregate, CountRequest
 from pipelines.inputs.read import InputTable
 from pipelines.inputs.systems import find_lost_systems
 from pipelines.inputs.validate import ValidatedInputs, describe_input
@@ -26,6 +26,7 @@ from pipelines.quality.row_figures import (
     collect_row_figures,
     count_distinct_ids,
     list_requested_days,
+    split_by_day,
 )
 from pipelines.warehouse.runs import table_path
 from pipelines.warehouse.storage import Storage
@@ -68,10 +69,12 @@ class Inspection:
         samples = build_query_samples(tables, target=self.config.quality.sample_rows) if full else {}
         requests = {}
         for name, table in tables.items():
-            aggregates: dict[Hashable, RowAggregate] = {}
+            source = self.config.sources()[name]
+            aggregates: dict[Hashable, Aggregate] = {}
             aggregates.update(self._suites.request_counts(table.table, table.cast_rows).items())
-            aggregates.update(build_aggregates(table, self.config.sources()[name], self.date).items())
-            requests[name] = CountRequest(aggregates, samples.get(name))
+            aggregates.update(build_aggregates(table, source, self.date).items())
+            split = split_by_day(table, source, self.date)
+            requests[name] = CountRequest(aggregates, samples.get(name), split)
         return requests
 
     def check_inputs(self, inputs: Mapping[str, InputTable], validated: ValidatedInputs) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from pipelines.inputs.count import RowAggregate
+from pipelines.inputs.count import Aggregate, RowAggregate, SplitCount
 from pipelines.inputs.listing import window_dates
 from pipelines.inputs.settings import InputSource
 from schemas.conform import ConformedTable
@@ -18,6 +18,7 @@ from schemas.table import Table
 
 EARLIEST = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 LONGEST_VISIT = 86_400  # seconds; longer ones are in another unit
+OUTSIDE = "outside"  # of the window
 GRADES = range(-1, 11)  # human grades are counted by whole numbers; the first and last include all beyond them
 
 
@@ -30,7 +31,7 @@ class FigureKey:
     end: Literal["smallest", "largest"] | None = None  # of a figure that is a sample: the value is one of its ends
 
 
-Aggregates = dict[FigureKey, RowAggregate]
+Aggregates = dict[FigureKey, Aggregate]
 
 
 def list_requested_days(source: InputSource, date: dt.date) -> list[str] | None:
@@ -43,8 +44,18 @@ def build_aggregates(table: ConformedTable, source: InputSource, date: dt.date) 
     """The aggregates that the checks need of an input, beyond its row counts."""
     days = list_requested_days(source, date) or []
     columns = [name for name in _list_optional_columns(table.table) if name in table.source_columns]
-    empty = {FigureKey("empty", name): RowAggregate(F.count_if(F.col(name).isNull())) for name in columns}
+    empty: Aggregates = {FigureKey("empty", name): RowAggregate(F.count_if(F.col(name).isNull())) for name in columns}
     return _build_table_aggregates(table.table.name, days, date) | empty
+
+
+def split_by_day(table: ConformedTable, source: InputSource, date: dt.date) -> Column | None:
+    """The day of each row of a log, as `build_aggregates` counts them; None where the configuration names no days."""
+    days = list_requested_days(source, date)
+    if days is None or table.table.name not in ("impressions", "interactions"):
+        return None
+    day = F.to_date("ts")
+    in_window = day.isin(*[F.lit(text).cast("date") for text in days])
+    return F.when(in_window, day.cast("string")).when(day.isNotNull(), F.lit(OUTSIDE))
 
 
 def collect_row_figures(values: Mapping[Hashable, Any], days: list[str] | None) -> dict[str, Any]:
@@ -103,14 +114,13 @@ def _build_time_aggregates(days: Sequence[str], date: dt.date) -> Aggregates:
     latest = dt.datetime.combine(date, dt.time(), dt.UTC) + dt.timedelta(days=367)
     micros = F.unix_micros("ts")
     strange = ~micros.between(int(EARLIEST.timestamp() * 1e6), int(latest.timestamp() * 1e6))
-    dates = {day: F.lit(day).cast("date") for day in days}
-    outside = {FigureKey("outside"): RowAggregate(F.count_if(~F.to_date("ts").isin(*dates.values())))} if days else {}
+    outside: Aggregates = {FigureKey(OUTSIDE): SplitCount(OUTSIDE)} if days else {}
     return {
         FigureKey("strange_times"): RowAggregate(F.count_if(strange)),
         **_build_ends("strange_times_sample", F.when(strange, micros / 1e6)),
         FigureKey("newest"): RowAggregate(F.max(F.when(~strange, micros) / 1e6), "max"),
         **outside,
-        **{FigureKey("days", day): RowAggregate(F.count_if(F.to_date("ts") == value)) for day, value in dates.items()},
+        **{FigureKey("days", day): SplitCount(day) for day in days},
     }
 
 

@@ -6,10 +6,12 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 import pandas as pd
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from pipelines.inputs.count import CountRequest, RowAggregate, RowSample
+from pipelines.inputs import count
+from pipelines.inputs.count import Aggregate, CountRequest, RowAggregate, RowSample, SplitCount
 from pipelines.inputs.validate import validate_inputs
 from pipelines.quality.inspect import Inspection
 from tests.helpers.small_data import DATE, LISTS, build_clean_tables, build_config, build_inputs
@@ -40,7 +42,7 @@ def test_a_sample_over_its_limit_is_dropped_and_the_rows_are_counted(spark: Spar
 def test_values_come_back_under_the_keys_of_their_request(spark: SparkSession) -> None:
     inputs = build_inputs(spark, {of: build_clean_tables()[of] for of in LISTS})
     last = ("rank", "largest")
-    aggregates: dict[Hashable, RowAggregate] = {
+    aggregates: dict[Hashable, Aggregate] = {
         "first": RowAggregate(F.min("rank"), "min"),
         last: RowAggregate(F.max("rank"), "max"),
         ("rows", 1): RowAggregate(F.count_if(F.col("rank") == 1)),
@@ -55,6 +57,28 @@ def test_values_come_back_under_the_keys_of_their_request(spark: SparkSession) -
     assert result.text_bytes == sum(len(str(v).encode()) for c in ("system", "query_id", "doc_id") for v in frame[c])
     assert result.sample is not None and result.sample.column_names == ["query_id", "system", "rows"]
     assert result.sample.num_rows == 48
+
+
+def test_rows_are_counted_by_split_and_the_sample_and_the_systems_do_not_notice(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(count, "MAX_GROUPS", 2)  # as many as there are systems; each has three splits
+    inputs = build_inputs(spark, {of: build_clean_tables()[of] for of in LISTS})
+    aggregates: dict[Hashable, Aggregate] = {
+        "second": SplitCount("2"),
+        "deepest": RowAggregate(F.max("rank"), "max"),
+        "first": SplitCount("1"),
+        "none": SplitCount("9"),
+    }
+    high = F.col("rank") <= 2
+    sample = RowSample({"query_id": F.col("query_id")}, where=high, limit=100)
+    request = CountRequest(aggregates, sample, split=F.when(high, F.col("rank").cast("string")))
+    result = validate_inputs(inputs, build_config(LISTS), lambda _: {"rankings": request}).results["rankings"]
+    assert result.values == {"second": 48, "deepest": 4, "first": 48, "none": 0}
+    assert result.rows.read == len(build_clean_tables()["rankings"])
+    assert result.systems == {"a", "b"}
+    assert result.sample is not None and result.sample.column_names == ["query_id", "system", "rows"]
+    assert result.sample["rows"].to_pylist() == [2] * 48, "both rows of a list are one of the sample"
 
 
 def test_a_sample_of_some_rows_can_have_columns_that_are_never_null(spark: SparkSession) -> None:
