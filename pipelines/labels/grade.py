@@ -5,12 +5,14 @@ from itertools import pairwise
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from pipelines.labels.exact_sums import sum_exactly
 from pipelines.labels.settings import GradeSettings
 from schemas.outputs import GRADE_PROBABILITIES, LABELS
 from udfs.spark.gamma import gamma_probability, gamma_quantile
 
 OUTCOMES = {"click": "clicks_due", "cart": "carts", "purchase": "purchases"}
 _ENOUGH = 5.0  # examinations that a pair needs to count for the variance between pairs
+_WHOLE = (Window.unboundedPreceding, Window.unboundedFollowing)
 _STRENGTHS = (2.0, 1000.0)  # limits of the prior strength
 
 
@@ -37,6 +39,7 @@ def count_examinations(cells: DataFrame, curves: DataFrame) -> DataFrame:
     """One row per pair: E = Σ N·θ, its mean log position, and the clicks beyond those of trust alone (Σ N·β)."""
     examined = F.col("impressions") * F.coalesce("propensity", F.lit(1.0))
     by_trust = F.col("impressions") * F.coalesce("offset", F.lit(0.0))
+    depth = F.try_divide(sum_exactly(examined * F.log("position")), sum_exactly(examined))
     uses = curves.where("record = 'use'").select("context", "position", "history", "propensity", "offset")
     summed = ("impressions", "clicks", "carts", "purchases", "users")
     return (
@@ -44,9 +47,9 @@ def count_examinations(cells: DataFrame, curves: DataFrame) -> DataFrame:
         .groupBy("query_id", "doc_id")
         .agg(
             *[F.sum(name).alias(name) for name in summed],
-            F.sum(examined).alias("examinations"),
-            F.coalesce(F.sum(examined * F.log("position")) / F.sum(examined), F.lit(0.0)).alias("depth"),
-            F.greatest(F.sum("clicks") - F.sum(by_trust), F.lit(0.0)).alias("clicks_due"),
+            sum_exactly(examined).alias("examinations"),
+            F.coalesce(depth, F.lit(0.0)).alias("depth"),
+            F.greatest(F.sum("clicks") - sum_exactly(by_trust), F.lit(0.0)).alias("clicks_due"),
             F.count_distinct("position").cast("int").alias("positions"),
         )
     )
@@ -58,7 +61,8 @@ def shrink_rates(pairs: DataFrame, settings: GradeSettings) -> DataFrame:
     m_q = (x_q + 200·m)/(E_q + 200), rate = (x + m_q·s)/(E + s). The base is the mean rate of the query's documents,
     each counted once: m_q weighs them by how much they were shown, so it is higher where the serving ranker did well.
     """
-    query = Window.partitionBy("query_id")
+    # In order, so that sums of floats have the same bits for any partitions.
+    query = Window.partitionBy("query_id").orderBy("doc_id").rowsBetween(*_WHOLE)
     rates = pairs.crossJoin(F.broadcast(_strengths(pairs)))
     examined = F.sum("examinations").over(query)
     columns: dict[str, Column] = {}
@@ -89,16 +93,16 @@ def _strengths(pairs: DataFrame) -> DataFrame:
     examined = F.col("examinations")
     enough = examined > _ENOUGH
     sums = [
-        F.sum(examined).alias("e"),
-        F.sum(F.when(enough, examined)).alias("e5"),
+        sum_exactly(examined).alias("e"),
+        sum_exactly(F.when(enough, examined)).alias("e5"),
         F.count(F.when(enough, 1)).alias("n5"),
     ]
     for outcome, count in OUTCOMES.items():
         x = F.col(count)
         sums += [
-            F.sum(x).alias(f"x_{outcome}"),
-            F.sum(F.when(enough, x)).alias(f"x5_{outcome}"),
-            F.sum(F.when(enough, x * x / examined)).alias(f"xx5_{outcome}"),
+            sum_exactly(x).alias(f"x_{outcome}"),
+            sum_exactly(F.when(enough, x)).alias(f"x5_{outcome}"),
+            sum_exactly(F.when(enough, x * x / examined)).alias(f"xx5_{outcome}"),
         ]
     columns = []
     for outcome in OUTCOMES:
