@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -26,6 +27,7 @@ _ROW = "_row"
 _CAST = "_cast_"  # begins the name of a column with a value that is parsed from text
 _NUMBERS = (T.NumericType, T.StringType, T.BooleanType, T.NullType)
 _TIMES = (T.NumericType, T.StringType, T.TimestampType, T.TimestampNTZType, T.DateType, T.NullType)
+_SEPARATORS = (";", "\t", "|")  # of text files whose header was read as one column
 # The types that Spark can cast to a type of the contract.
 _CASTABLE = {"int": _NUMBERS, "bigint": _NUMBERS, "double": _NUMBERS, "boolean": _NUMBERS, "timestamp": _TIMES}
 
@@ -178,13 +180,23 @@ def require_columns(names: Sequence[str], table: Table, source: Iterable[str]) -
         missing.append(" or ".join(table.one_of))
     if missing:
         columns = [name for name in names if name not in READER_COLUMNS]
-        like = difflib.get_close_matches(missing[0], columns, n=1, cutoff=0.7)
         raise InputError(
             f"{table.name} lacks {', '.join(missing)}",
             where=f"inputs.{table.name}",
-            hint=f"found {', '.join(columns) or 'no columns'}. Say which it is with "
-            f"columns: {{{missing[0].partition(' ')[0]}: {like[0] if like else 'NAME'}}}",
+            hint=f"found {', '.join(columns) or 'no columns'}. {_suggest_fix(columns, missing)}",
         )
+
+
+def _suggest_fix(columns: Sequence[str], missing: Sequence[str]) -> str:
+    """What to do about missing columns, by the names of those that are there."""
+    if any("\0" in name for name in columns):
+        return "The file seems to be UTF-16: convert it to UTF-8"
+    fields = {separator: columns[0].split(separator) for separator in _SEPARATORS if len(columns) == 1}
+    separator = next((separator for separator, names in fields.items() if missing[0] in names), None)
+    if separator is not None:
+        return f"Say what separates the fields with options: {{sep: {json.dumps(separator)}}}"
+    like = difflib.get_close_matches(missing[0], columns, n=1, cutoff=0.7)
+    return f"Say which it is with columns: {{{missing[0].partition(' ')[0]}: {like[0] if like else 'NAME'}}}"
 
 
 def _read_types(lines: DataFrame, source: dict[str, SparkColumn]) -> dict[str, T.DataType]:

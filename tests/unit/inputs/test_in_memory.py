@@ -132,6 +132,20 @@ def test_missing_and_renamed_columns_are_reported_as_on_spark() -> None:
 
 
 @pytest.mark.parametrize(
+    ("header", "fix"),
+    [
+        ("query_id;weight", r'options: \{sep: ";"\}'),
+        ("weight\tquery_id", r'options: \{sep: "\\t"\}'),
+        ("q\0u\0e\0r\0y\0_\0i\0d\0", "UTF-16"),
+        ("query;weight", r"columns: \{query_id: NAME\}"),
+    ],
+)
+def test_a_header_that_is_one_column_is_reported_with_what_separates_it(header: str, fix: str) -> None:
+    with pytest.raises(InputError, match=fix):
+        conform_arrow(TableReader(pa.table({header: ["a"]}), "queries"), QUERIES)
+
+
+@pytest.mark.parametrize(
     ("queries", "docs", "grades"),
     [
         (pa.array(["7", "8"]).cast(pa.string_view()), pa.array(["1", "2"], pa.large_string()), pa.array([1, 2])),
