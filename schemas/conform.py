@@ -27,6 +27,7 @@ _ROW = "_row"
 _CAST = "_cast_"  # begins the name of a column with a value that is parsed from text
 _NUMBERS = (T.NumericType, T.StringType, T.BooleanType, T.NullType)
 _TIMES = (T.NumericType, T.StringType, T.TimestampType, T.TimestampNTZType, T.DateType, T.NullType)
+_LONGEST_NAME, _MOST_NAMES = 60, 40  # of columns in a message
 _SEPARATORS = (";", "\t", "|")  # of text files whose header was read as one column
 # The types that Spark can cast to a type of the contract.
 _CASTABLE = {"int": _NUMBERS, "bigint": _NUMBERS, "double": _NUMBERS, "boolean": _NUMBERS, "timestamp": _TIMES}
@@ -183,20 +184,31 @@ def require_columns(names: Sequence[str], table: Table, source: Iterable[str]) -
         raise InputError(
             f"{table.name} lacks {', '.join(missing)}",
             where=f"inputs.{table.name}",
-            hint=f"found {', '.join(columns) or 'no columns'}. {_suggest_fix(columns, missing)}",
+            hint=f"found {_list_columns(columns)}. {_suggest_fix(columns, missing)}",
         )
+
+
+def _list_columns(columns: Sequence[str]) -> str:
+    """The names of columns, bounded: in a binary file anything may be a header."""
+    short = [name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…" for name in columns[:_MOST_NAMES]]
+    more = [f"{len(columns) - len(short)} more"] if len(columns) > len(short) else []
+    return ", ".join([*short, *more]) or "no columns"
 
 
 def _suggest_fix(columns: Sequence[str], missing: Sequence[str]) -> str:
     """What to do about missing columns, by the names of those that are there."""
+    if not columns:
+        return "Nothing in it could be parsed; a JSON file has one object per line"
     if any("\0" in name for name in columns):
         return "The file seems to be UTF-16: convert it to UTF-8"
     fields = {separator: columns[0].split(separator) for separator in _SEPARATORS if len(columns) == 1}
     separator = next((separator for separator, names in fields.items() if missing[0] in names), None)
     if separator is not None:
         return f"Say what separates the fields with options: {{sep: {json.dumps(separator)}}}"
-    like = difflib.get_close_matches(missing[0], columns, n=1, cutoff=0.7)
-    return f"Say which it is with columns: {{{missing[0].partition(' ')[0]}: {like[0] if like else 'NAME'}}}"
+    by_letters = {name.strip().lower(): name for name in columns}
+    like = [by_letters[name] for name in difflib.get_close_matches(missing[0], by_letters, n=1, cutoff=0.7)]
+    name = json.dumps(like[0]) if like and like[0] != like[0].strip() else "".join(like) or "NAME"
+    return f"Say which it is with columns: {{{missing[0].partition(' ')[0]}: {name}}}"
 
 
 def _read_types(lines: DataFrame, source: dict[str, SparkColumn]) -> dict[str, T.DataType]:

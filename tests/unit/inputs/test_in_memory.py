@@ -138,11 +138,18 @@ def test_missing_and_renamed_columns_are_reported_as_on_spark() -> None:
         ("weight\tquery_id", r'options: \{sep: "\\t"\}'),
         ("q\0u\0e\0r\0y\0_\0i\0d\0", "UTF-16"),
         ("query;weight", r"columns: \{query_id: NAME\}"),
+        (" Query_ID ", r'columns: \{query_id: " Query_ID "\}'),
+        ("x" * 70, "found x{60}…\\."),
     ],
 )
-def test_a_header_that_is_one_column_is_reported_with_what_separates_it(header: str, fix: str) -> None:
+def test_a_header_that_cannot_be_used_is_reported_with_the_fix(header: str, fix: str) -> None:
     with pytest.raises(InputError, match=fix):
         conform_arrow(TableReader(pa.table({header: ["a"]}), "queries"), QUERIES)
+
+
+def test_a_file_without_columns_is_reported_as_not_parsed() -> None:
+    with pytest.raises(InputError, match=r"found no columns\. Nothing in it could be parsed"):
+        conform_arrow(TableReader(pa.table({}), "queries"), QUERIES)
 
 
 @pytest.mark.parametrize(
