@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass
 
-from pipelines.warehouse.leftovers import ATTEMPTS, attempt_path, find_abandoned_parts, list_attempts, list_run_folders
+from pipelines.warehouse.leftovers import (
+    ATTEMPTS,
+    attempt_path,
+    claim_attempt,
+    find_abandoned_parts,
+    list_attempts,
+    remove_attempt,
+)
 from pipelines.warehouse.runs import (
     LABEL_DAYS,
     REPORTS,
@@ -17,6 +25,7 @@ from pipelines.warehouse.runs import (
     select_live,
 )
 from pipelines.warehouse.storage import Storage
+from schemas.errors import PublishError
 
 
 @dataclass(frozen=True)
@@ -77,14 +86,20 @@ def remove_runs(storage: Storage, removable: RemovalPlan) -> None:
     The folders follow from date and run, so nothing that a manifest says can make this delete anything else.
     """
     for manifest in removable.runs:
-        storage.delete(manifest_path(manifest.dt, manifest.run))
-        for report in storage.list(f"{REPORTS}/{manifest.dt}", suffix=".html"):
-            if manifest.run in report:
-                storage.delete(report)
-        for folder in list_run_folders(storage, manifest.dt, manifest.run):
-            storage.delete(folder)
+        _remove_run(storage, manifest)
     for name in removable.orphans:
         storage.delete(name)
+
+
+def _remove_run(storage: Storage, manifest: Manifest) -> None:
+    """Delete a run, named as an attempt of this process: if that is killed, the rest can be removed at once."""
+    with suppress(PublishError):  # another process removes the run too, or the disk is full
+        claim_attempt(storage, manifest.dt, manifest.run)
+    storage.delete(manifest_path(manifest.dt, manifest.run))
+    for report in storage.list(f"{REPORTS}/{manifest.dt}", suffix=".html"):
+        if manifest.run in report:
+            storage.delete(report)
+    remove_attempt(storage, manifest.dt, manifest.run)
 
 
 def _is_abandoned(storage: Storage, folder: str, state: str | None, hours: float) -> bool:

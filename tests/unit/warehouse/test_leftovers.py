@@ -108,6 +108,46 @@ def test_vacuum_removes_at_once_what_a_killed_process_left(
     assert list_files(tmp_path / "w") == []
 
 
+# A vacuum that is killed after it deleted the first of these: the manifest, or a folder of tables.
+KILLED_VACUUM = """
+import os, signal, sys
+from pipelines.warehouse.storage import Storage
+from pipelines.warehouse.vacuum import find_removable, remove_runs
+
+delete = Storage.delete
+
+def delete_and_die(self, name):
+    delete(self, name)
+    if sys.argv[2] in name:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+Storage.delete = delete_and_die
+storage = Storage(sys.argv[1])
+remove_runs(storage, find_removable(storage, keep=1, hours=24))
+"""
+
+
+@pytest.mark.parametrize("last_deleted", ["runs/", "/run="])
+@pytest.mark.parametrize("next_command", ["vacuum", "run"])
+def test_what_a_killed_vacuum_left_is_removed_at_once(tmp_path: Path, last_deleted: str, next_command: str) -> None:
+    storage, day = Storage(str(tmp_path)), dt.date(2026, 11, 1)
+    for key in ("old", "new"):
+        with Attempt(storage, day, key) as attempt:
+            attempt.write_arrow("labels", pa.table({"a": [1]}))
+            attempt.write_arrow("query_metrics", pa.table({"a": [1]}))
+            attempt.commit(**FACTS)
+    done = subprocess.run([sys.executable, "-c", KILLED_VACUUM, str(tmp_path), last_deleted], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert [name for name in list_files(tmp_path) if "run=old" in name], "part of the run is left"
+    assert [m.run for m in list_committed(storage)] == [attempt.run]
+    if next_command == "vacuum":
+        remove_runs(storage, find_removable(storage, keep=1, hours=24))
+    else:
+        with Attempt(storage, dt.date(2026, 11, 2), "next"):
+            pass
+    assert not [name for name in list_files(tmp_path) if attempt.run not in name]
+
+
 def test_the_next_run_removes_at_once_what_a_killed_process_left(
     victim: tuple[subprocess.Popen[str], str, str, Path], tmp_path: Path
 ) -> None:
