@@ -163,6 +163,10 @@ def _describe_place(name: str, source: InputTable) -> str:
 
 def require_usable(name: str, count: RowCount, max_rejected: float, *, where: str) -> None:
     """Refuse an input that is empty, or of which more than `max_rejected` of the rows are rejected."""
+    if not count.read and count.ignored:
+        reasons = ", ".join(f"{reason} ({rows:,})" for reason, rows in count.ignored.items())
+        hint = f"{reasons}; check path, and the options of the format"
+        raise InputError(f"none of the {sum(count.ignored.values()):,} rows is for {name}", where=where, hint=hint)
     if not count.read:
         raise InputError(f"{name} is empty", where=where, hint="check path, where and --date")
     reasons = ", ".join(f"{reason} ({rows:,})" for reason, rows in count.rejected.items())

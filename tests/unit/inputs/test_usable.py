@@ -1,0 +1,22 @@
+"""An input that cannot be used is refused with the reason."""
+
+import pytest
+
+from pipelines.inputs.count import RowCount
+from pipelines.inputs.validate import require_usable
+from schemas.errors import InputError
+
+
+def test_an_input_all_of_whose_rows_are_ignored_says_why() -> None:
+    count = RowCount(read=0, kept=0, rejected={}, ignored={"action tap": 1_200, "action login": 3})
+    with pytest.raises(InputError) as raised:
+        require_usable("interactions", count, 1.0, where="inputs.interactions: ubi.ndjson")
+    assert str(raised.value) == (
+        "none of the 1,203 rows is for interactions (inputs.interactions: ubi.ndjson): action tap (1,200), "
+        "action login (3); check path, and the options of the format"
+    )
+
+
+def test_an_input_without_a_row_is_empty() -> None:
+    with pytest.raises(InputError, match="interactions is empty"):
+        require_usable("interactions", RowCount(read=0, kept=0, rejected={}), 1.0, where="inputs.interactions: a.json")
