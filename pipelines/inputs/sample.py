@@ -73,6 +73,26 @@ class ColumnProfile:
         return isinstance(self.smallest, int | float)
 
 
+def list_parts(path: str) -> list[str]:
+    """The tables of a folder of MS MARCO, which lie side by side there; any other path as it is."""
+    folder = Path(path)
+    if not any(_is_qrels(file) for file in _list_folder(folder)):
+        return [path]
+    return [str(part) for part in _list_folder(folder) if not part.is_dir() or _list_folder(part)]
+
+
+def _is_qrels(file: Path) -> bool:
+    return file.is_file() and re.fullmatch(r"(?i)qrels.*\.tsv(\.gz)?", file.name) is not None
+
+
+def _list_folder(folder: Path) -> list[Path]:
+    """What a folder shows, in order; nothing where it is none."""
+    try:
+        return sorted(part for part in folder.iterdir() if not part.name.startswith((".", "_")))
+    except (OSError, ValueError):  # a file, or a name that no file can have
+        return []
+
+
 def sample_file(path: str) -> FileSample:
     """Read the first rows of a file or a folder."""
     file = _find_first_file(Path(path))

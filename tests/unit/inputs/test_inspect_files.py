@@ -187,6 +187,24 @@ def test_events_of_other_kinds_are_left_out(tmp_path: Path) -> None:
     assert yaml.safe_load(write_draft([(sample, drafted)]))["inputs"]["interactions"]["where"] == drafted.where
 
 
+def test_the_tables_of_an_ms_marco_folder_are_drafted_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The whole folder was drafted as what its first file is: judgments would have been read as documents."""
+    folder = tmp_path / "msmarco"
+    (folder / "runs").mkdir(parents=True)
+    write_lines(folder / "collection.tsv", f"1\t{'a passage ' * 20}")
+    write_lines(folder / "qrels.dev.tsv", "7\t0\t1\t1")
+    write_lines(folder / "queries.dev.tsv", "7\twhat is it")
+    write_lines(folder / "runs" / "bm25.tsv", "7\t1\t1", "7\t2\t2")
+    assert invoke(assay, ["inspect", str(folder), "--output", "json"]) == 0
+    inputs = yaml.safe_load(json.loads(capsys.readouterr().out)["draft"])["inputs"]
+    assert {table: Path(source["path"]).name for table, source in inputs.items()} == {
+        "documents": "collection.tsv",
+        "judgments": "qrels.dev.tsv",
+        "queries": "queries.dev.tsv",
+        "rankings": "runs",
+    }
+
+
 @pytest.mark.parametrize(
     ("name", "separator", "options"),
     [
