@@ -49,12 +49,21 @@ class LoadedConfig:
             yield
         except AssayError as error:
             key = error.where.partition(":")[0]
-            inner = next((origin for leaf, origin in self.origins.items() if leaf.startswith(f"{key}.")), None)
-            origin = inner or self.origin(key)
-            if "." not in key or origin == "default":
+            origin = self._find_nearest(key)
+            if "." not in key or origin is None:
                 raise
             place = _describe_origin(origin, key.split("."))
             raise type(error)(error.what, where=f"{place} at {error.where}", hint=error.hint) from error
+
+    def _find_nearest(self, key: str) -> str | None:
+        """The origin of a key, or of the innermost section around it; None where no file or option has any of it."""
+        parts = key.split(".")
+        for length in range(len(parts), 1, -1):  # a whole configuration says nothing of a key that it lacks
+            section = ".".join(parts[:length])
+            for leaf, origin in self.origins.items():
+                if leaf == section or leaf.startswith(f"{section}."):
+                    return origin
+        return None
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> LoadedConfig:

@@ -171,7 +171,8 @@ def require_usable(name: str, count: RowCount, max_rejected: float, *, where: st
         raise InputError(f"{name} is empty", where=where, hint="check path, where and --date")
     reasons = ", ".join(f"{reason} ({rows:,})" for reason, rows in count.rejected.items())
     if not count.kept:
-        raise InputError(f"none of the {count.read:,} rows of {name} can be used", where=where, hint=reasons)
+        hint = f"{reasons}; check format and columns, `assay inspect` tells what the files are"
+        raise InputError(f"none of the {count.read:,} rows of {name} can be used", where=where, hint=hint)
     if count.read - count.kept > max_rejected * count.read:
         raise DataQualityError(
             f"{count.read - count.kept:,} of {count.read:,} rows of {name} cannot be used, "

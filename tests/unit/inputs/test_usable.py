@@ -17,6 +17,14 @@ def test_an_input_all_of_whose_rows_are_ignored_says_why() -> None:
     )
 
 
+def test_an_input_without_a_usable_row_asks_for_its_format() -> None:
+    count = RowCount(read=240, kept=0, rejected={"line cannot be parsed": 240})
+    with pytest.raises(
+        InputError, match=r"none of the 240 rows of judgments.*parsed \(240\); check format and columns"
+    ):
+        require_usable("judgments", count, 1.0, where="inputs.judgments: bm25.run")
+
+
 def test_an_input_without_a_row_is_empty() -> None:
     with pytest.raises(InputError, match="interactions is empty"):
         require_usable("interactions", RowCount(read=0, kept=0, rejected={}), 1.0, where="inputs.interactions: a.json")
