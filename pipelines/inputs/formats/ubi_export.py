@@ -69,7 +69,13 @@ def _read_lines(spark: SparkSession, paths: Sequence[str], options: Mapping[str,
 
 def _require_documents(documents: DataFrame) -> None:
     """Refuse files without a search or an event before anything else is computed: nothing can be made of them."""
-    if not documents.where("type IN ('query', 'event')").isEmpty():
+    if not documents.where("type = 'query'").isEmpty():
+        return
+    if not documents.where("type = 'event'").isEmpty():  # perhaps of one day among others
+        logger.warning(
+            "the files have events but no search, and an event belongs to a search: read both, as in "
+            "path: [ubi_queries.ndjson, ubi_events.ndjson]"
+        )
         return
     first = documents.first()
     if first is not None:  # an empty file is reported as one

@@ -251,6 +251,15 @@ def test_files_that_are_not_of_ubi_are_refused_when_they_are_read(spark: SparkSe
         read_table(spark, "interactions", str(tmp_path / "log.csv"))
 
 
+def test_events_without_any_search_are_warned_about(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write_bulk(tmp_path / "events", [event("click", "p1", 5, "d4", 3)])
+    with caplog.at_level(logging.WARNING):
+        assert list_pages(spark, path) == []
+    assert "read both, as in path: [ubi_queries.ndjson, ubi_events.ndjson]" in caplog.text
+
+
 def test_the_separators_of_lines_of_unicode_are_text(spark: SparkSession, tmp_path: Path) -> None:
     lines = [
         f"ubi_queries\t{json.dumps(search('p', f'red{mark}lamp', 1, ['d1']), ensure_ascii=False)}" for mark in MARKS
