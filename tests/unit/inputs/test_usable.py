@@ -25,6 +25,16 @@ def test_an_input_without_a_usable_row_asks_for_its_format() -> None:
         require_usable("judgments", count, 1.0, where="inputs.judgments: bm25.run")
 
 
+def test_values_that_the_contract_does_not_know_ask_for_a_map() -> None:
+    count = RowCount(read=632, kept=0, rejected={"kind: not one of click, cart, purchase": 632})
+    with pytest.raises(InputError) as raised:
+        require_usable("interactions", count, 1.0, where="inputs.interactions: events.json")
+    assert raised.value.hint == (
+        "kind: not one of click, cart, purchase (632); map its values, as in "
+        "columns: {kind: {from: NAME, values: {theirs: click}}}"
+    )
+
+
 def test_an_input_without_a_row_is_empty() -> None:
     with pytest.raises(InputError, match="interactions is empty"):
         require_usable("interactions", RowCount(read=0, kept=0, rejected={}), 1.0, where="inputs.interactions: a.json")
