@@ -34,9 +34,9 @@ def command(files: tuple[str, ...], draft_file: str | None, output: str) -> None
     assay inspect build/demo/logs/impressions build/demo/logs/interactions
     """
     from pipelines.inputs.guess import draft_input, write_draft
-    from pipelines.inputs.sample import profile_columns, sample_file
+    from pipelines.inputs.sample import list_parts, profile_columns, sample_file
 
-    samples = [sample_file(path) for path in files]
+    samples = [sample_file(part) for path in files for part in list_parts(path)]
     profiles = [profile_columns(sample.rows) for sample in samples]
     drafts = [(sample, draft) for sample in samples for draft in draft_input(sample)]
     text = write_draft(drafts, Path(draft_file or "draft.yaml").parent)

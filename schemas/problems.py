@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from schemas.errors import ConfigurationError
+from schemas.redact import cut_text, is_secret_name, redact
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
+
+MAX_SHOWN = 200  # characters of a wrong value in a message
 _TEXT, _LIST = "text is needed", "a list is needed, such as [a, b]"
 _WHOLE, _NUMBER, _SWITCH = "a whole number is needed", "a number is needed", "true or false is needed"
 _KEYS, _DATE = "a mapping of keys to values is needed", "a date is needed, such as 2026-11-01"
@@ -56,3 +64,41 @@ def describe_problem(details: Mapping[str, Any]) -> str:
         return str(values["error"])
     sentence = _SENTENCES.get(kind)
     return f"not allowed here ({kind.replace('_', ' ')})" if sentence is None else sentence.format(**values)
+
+
+def build_error(error: ValidationError, explain: Callable[[ErrorDetails], str]) -> ConfigurationError:
+    """Build one error from all that pydantic reports, each in the sentence that `explain` makes of it.
+
+    A list whose entries are wrong is reported as too short besides, which says nothing.
+    """
+    wrong = {details["loc"][:-1] for details in error.errors()}
+    reported = [d for d in error.errors() if d["type"] != "too_short" or d["loc"] not in wrong]
+    messages = [explain(details) for details in reported]
+    return ConfigurationError(messages[0] if len(messages) == 1 else "\n".join(["", *(f"- {m}" for m in messages)]))
+
+
+def explain_problem(details: ErrorDetails, place: str, suggest_key: Callable[[], str]) -> str:
+    """One problem as a sentence, with its place; `suggest_key` gives the hint about a key that is unknown."""
+    if details["type"] == "extra_forbidden":
+        return f"unknown key {place}: {suggest_key()}"
+    if details["type"] == "missing":
+        return f"missing key {place}: it has no default"
+    if details["type"] == "value_error":
+        return f"{describe_problem(details)} ({place})"
+    # The last part may be an index, or a kind of value that pydantic adds.
+    secret = next((str(part) for part in details["loc"] if is_secret_name(str(part))), "")
+    (value,) = redact({secret: details["input"]}).values()
+    return f"wrong value {shorten_value(value)} {place}: {describe_problem(details)}"
+
+
+def write_problem_key(details: ErrorDetails) -> str:
+    """The dotted key of a problem, with the indexes of lists: `gate[0].metric`."""
+    key = ""
+    for part in details["loc"]:
+        key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else str(part)
+    return key
+
+
+def shorten_value(value: object) -> str:
+    """A value as it is written in Python, cut to the length of a message."""
+    return cut_text(repr(value), MAX_SHOWN)

@@ -35,6 +35,8 @@ UNREADABLE = (
 HINTS = {
     "PARQUET_TYPE": "rewrite it with types that Spark supports; times in microseconds, which pandas does with "
     'to_parquet(…, coerce_timestamps="us")',
+    "FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER": "Parquet is read where `format` says nothing else: is it json or csv? "
+    "`assay inspect` tells",
     "CANNOT_MERGE": "write the column with one type in all files, or read the days that agree",
 }
 _FULL = ("No space left on device", "Disk quota exceeded")

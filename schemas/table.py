@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import types as T
 
 MAX_TEXT = 10_000  # bytes of a text; batches of rows are limited by their number alone
+NOT_ONE_OF = "not one of"  # begins the reason to reject a value that is none of the choices
 
 # The types by their names in Great Expectations.
 _SPARK_NAMES = {
@@ -54,7 +55,7 @@ class Column:
             "finite": "not a finite number",
             "minimum": f"below {self.minimum:g}" if self.minimum is not None else "",
             "maximum": f"above {self.maximum:g}" if self.maximum is not None else "",
-            "choices": f"not one of {', '.join(self.choices)}",
+            "choices": f"{NOT_ONE_OF} {', '.join(self.choices)}",
             "pattern": f"does not match {self.pattern}",
         }
         return f"{self.name}: {reasons[rule]}"

@@ -1,8 +1,12 @@
 """The conventions that decide edge cases of metrics; published with every number."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from schemas.errors import ConfigurationError, did_you_mean
+from schemas.problems import build_error, explain_problem, write_problem_key
 
 # The treatments of documents without a label.
 UNJUDGED = {
@@ -61,3 +65,29 @@ class Conventions(BaseModel):
         gt=0,
         description="Top of the label scale, for err and graded rbp; the largest label where not set.",
     )
+
+    if not TYPE_CHECKING:  # the fields are the arguments
+
+        def __init__(self, **values: Any) -> None:
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                raise build_error(error, _explain) from None
+
+        # As a section of a configuration it is not made by calling the class, so that errors have their whole key.
+        __init__.__pydantic_base_init__ = True
+
+
+def read_conventions(value: Any) -> Conventions:
+    """The conventions of an argument: as they are, of a mapping, or the defaults where it is None."""
+    if value is None:
+        return Conventions()
+    if not isinstance(value, Conventions | Mapping):
+        hint = 'give assay.Conventions(order="score"), for instance, or a mapping'
+        raise ConfigurationError(f"conventions is a {type(value).__name__}", hint=hint)
+    return value if isinstance(value, Conventions) else Conventions(**{str(key): inner for key, inner in value.items()})
+
+
+def _explain(details: Any) -> str:
+    place = f"in assay.Conventions at {write_problem_key(details)}"
+    return explain_problem(details, place, lambda: did_you_mean(str(details["loc"][-1]), Conventions.model_fields))

@@ -16,7 +16,7 @@ import numpy as np
 
 from schemas.errors import DataQualityError, InputError
 from udfs.compute import compute_metrics
-from udfs.conventions import Conventions
+from udfs.conventions import Conventions, read_conventions
 from udfs.lists import build_ranking_block
 from udfs.order import build_sort_keys, order_rows
 from udfs.ragged import Ints, Ragged
@@ -50,15 +50,15 @@ class Evaluator:
         k_values: Sequence[int] | None = None,
         *,
         metrics: Sequence[str] | None = None,
-        conventions: Conventions | None = None,
+        conventions: Conventions | Mapping[str, Any] | None = None,
         max_grade: float | None = None,
     ) -> None:
         names = list(metrics or ())
         if k_values:
             names += [f"{name}@{k}" for name in AT_EVERY_K for k in k_values] + ["mrr", "map"]
         self.specs = parse_metrics(names or DEFAULT_METRICS)
-        conventions = conventions or Conventions()
-        self.conventions = conventions.model_copy(update={"max_grade": max_grade}) if max_grade else conventions
+        top = {} if max_grade is None else {"max_grade": max_grade}
+        self.conventions = read_conventions(read_conventions(conventions).model_dump() | top)
 
     def evaluate_ranking(self, items: Iterable[Any], judgments: Any) -> dict[str, float | None]:
         """Each metric of one ranking by its name; None where it is undefined.
@@ -117,7 +117,7 @@ def evaluate_tables(
     queries: Any = None,
     documents: Any = None,
     decisions: Any = None,
-    conventions: Conventions | None = None,
+    conventions: Conventions | Mapping[str, Any] | None = None,
 ) -> Frame:
     """One row per system and query, one column per metric key; null where the metric is undefined.
 
@@ -133,7 +133,7 @@ def evaluate_tables(
     from udfs.tabulate import tabulate_metrics
 
     specs = parse_metrics(metrics)
-    conventions = conventions or Conventions()
+    conventions = read_conventions(conventions)
     source = TableReader(rankings, "rankings")
     collected = collect_lists(
         source,

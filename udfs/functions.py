@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from udfs.block import Block
 from udfs.compute import compute_metrics
-from udfs.conventions import Conventions
+from udfs.conventions import Conventions, read_conventions
 from udfs.lists import build_block
 from udfs.match import match_labels, take_grades
 from udfs.ragged import Ints, Ragged
@@ -33,32 +33,34 @@ CONVENTIONS = Conventions()
 
 
 def compute_metric(
-    name: str, ranked: str | Column, labels: str | Column, conventions: Conventions = CONVENTIONS
+    name: str, ranked: str | Column, labels: str | Column, conventions: Conventions | Mapping[str, Any] = CONVENTIONS
 ) -> Column:
     """The metric `name` of each row; null where it is undefined."""
     spec = parse_metric(name)  # an unknown metric is reported here, not by a worker
-    _compute_column(spec.name, _NO_LISTS, _NO_LABELS, conventions)  # so is a parameter that is missing
+    rules = read_conventions(conventions)
+    _compute_column(spec.name, _NO_LISTS, _NO_LABELS, rules)  # so is a parameter that is missing
 
     def compute(ranked: pa.Array, labels: pa.Array) -> pa.Array:
-        return _compute_column(spec.name, ranked, labels, conventions)
+        return _compute_column(spec.name, ranked, labels, rules)
 
     return _build_udf(compute)(ranked, labels)
 
 
-def register_functions(spark: SparkSession, conventions: Conventions = CONVENTIONS) -> list[str]:
+def register_functions(spark: SparkSession, conventions: Conventions | Mapping[str, Any] = CONVENTIONS) -> list[str]:
     """Register every metric of one list as `name(ranked, labels, k)`, and `metric(text, ranked, labels)`.
 
     A null k means no cut-off. A metric with the name of a built-in function gets the prefix `metric_` (`map` is
     `metric_map`), since a registered function hides the built-in one in the whole session. Returns the names.
     """
+    rules = read_conventions(conventions)
     taken = {row["function"] for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
     listed = [name for name, metric in METRICS.items() if metric.scope == "list" and not metric.needs]
     names = {name: f"metric_{name}" if name in taken else name for name in listed}
     for name, function in names.items():
-        spark.udf.register(function, _build_udf(_compute_at(name, conventions)))
+        spark.udf.register(function, _build_udf(_compute_at(name, rules)))
 
     def by_text(text: pa.Array, ranked: pa.Array, labels: pa.Array) -> pa.Array:
-        return _compute_grouped(text, lambda written: str(written), ranked, labels, conventions)
+        return _compute_grouped(text, lambda written: str(written), ranked, labels, rules)
 
     spark.udf.register("metric", _build_udf(by_text))
     return [*names.values(), "metric"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from schemas.errors import ConfigurationError, did_you_mean
 from udfs.block import Block
 from udfs.collect import ROWS_PER_BLOCK, ListCollection, collect_lists
 from udfs.compute import compute_pair_metrics, compute_system_metrics
-from udfs.conventions import Conventions
+from udfs.conventions import Conventions, read_conventions
 from udfs.exposure import Exposure, count_exposure
 from udfs.ragged import Floats, Ints, Ragged
 from udfs.registry import parse_metrics
@@ -28,23 +28,23 @@ def evaluate_pairs(
     metrics: Sequence[str] = ("rbo", "rank_tau"),
     *,
     labels: Any = None,
-    conventions: Conventions | None = None,
+    conventions: Conventions | Mapping[str, Any] | None = None,
 ) -> Frame:
     """One row per query with the metrics between the lists of two systems; null where a metric is undefined.
 
     For a hand-over between stages (`retention`), `first` is the later stage and `second` the earlier one.
     """
-    specs, conventions = parse_metrics(metrics), conventions or Conventions()
+    specs, rules = parse_metrics(metrics), read_conventions(conventions)
     source = TableReader(rankings, "rankings")
     judged = _empty_labels() if labels is None else TableReader(labels, "labels")
-    collected = _collect(source, judged, conventions)
+    collected = _collect(source, judged, rules)
     systems = [_find_system(collected, system) for system in (first, second)]
     query = np.arange(len(collected.queries))
     rows = np.bincount(collected.query, weights=collected.lists.lengths, minlength=len(query))
     parts: dict[str, list[Floats]] = {spec.key: [np.zeros(0)] for spec in specs}
     for part in Ragged.of_lengths(rows).slices(ROWS_PER_BLOCK):
         blocks = [collected.select_block(system, query[part]) for system in systems]
-        for key, values in compute_pair_metrics(blocks[0], blocks[1], specs, conventions).items():
+        for key, values in compute_pair_metrics(blocks[0], blocks[1], specs, rules).items():
             parts[key].append(values)
     columns = {key: pa.array(np.concatenate(values), from_pandas=True) for key, values in parts.items()}
     return convert_like(source, {"query_id": collected.queries, **columns})  # type: ignore[no-any-return]
@@ -55,13 +55,13 @@ def evaluate_systems(
     documents: Any,
     metrics: Sequence[str] = ("catalog_coverage@10",),
     *,
-    conventions: Conventions | None = None,
+    conventions: Conventions | Mapping[str, Any] | None = None,
 ) -> Frame:
     """One row per system with the metrics of everything it shows; `documents` is the catalogue."""
-    specs, conventions = parse_metrics(metrics), conventions or Conventions()
+    specs, rules = parse_metrics(metrics), read_conventions(conventions)
     source, catalogue = TableReader(rankings, "rankings"), TableReader(documents, "documents")
-    collected = _collect(source, _empty_labels(), conventions, documents=catalogue)
-    depth = conventions.depth
+    collected = _collect(source, _empty_labels(), rules, documents=catalogue)
+    depth = rules.depth
     parts = [_select_placed(collected, part, block.cut(depth)) for part, block, _ in collected.blocks()]
     system, doc, rank, row = np.concatenate([np.zeros((4, 0), dtype=np.int64), *parts], axis=1)
     lists = np.bincount(collected.system[collected.lists.lengths > 0], minlength=len(collected.systems))
@@ -71,7 +71,7 @@ def evaluate_systems(
         inside = np.ones(len(rank), dtype=np.bool_) if k is None else rank <= k
         return count_exposure(system[inside], doc[inside], row[inside] >= 0, lists=lists, catalogue_size=catalogue_size)
 
-    values = compute_system_metrics(exposure_at, specs, conventions)
+    values = compute_system_metrics(exposure_at, specs, rules)
     columns = {key: pa.array(numbers, from_pandas=True) for key, numbers in values.items()}
     return convert_like(source, {"system": collected.systems, **columns})  # type: ignore[no-any-return]
 

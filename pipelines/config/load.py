@@ -18,14 +18,13 @@ from pipelines.config.parse import find_line, parse_yaml, read_text
 from pipelines.config.paths import OPTION, resolve_paths
 from pipelines.warehouse.runs import Manifest
 from schemas.errors import AssayError, ConfigurationError, InputError, did_you_mean
-from schemas.problems import describe_problem
-from schemas.redact import cut_text, is_secret_name, redact, remember_secret, remember_secrets
+from schemas.problems import build_error, describe_problem, explain_problem, shorten_value, write_problem_key
+from schemas.redact import is_secret_name, remember_secret, remember_secrets
 
 EXTENDS = "extends"
 PROFILES = Path(__file__).resolve().parents[2] / "conf"  # of Assay itself, such as `trec.yaml`
 MAX_FILES = 100  # of one configuration; a file that is extended twice counts twice
 MAX_PLACES = 3  # of a key that is unknown where it stands
-MAX_SHOWN = 200  # characters of a wrong value in a message
 _WORDS = re.compile(r"[^\s*&!|>%@`\"'\[\]{},:]+")
 _VARIABLE = re.compile(r"\$(?:\$|\{(?P<name>\w+)(?::-(?P<default>[^}]*))?\})")
 
@@ -50,12 +49,21 @@ class LoadedConfig:
             yield
         except AssayError as error:
             key = error.where.partition(":")[0]
-            inner = next((origin for leaf, origin in self.origins.items() if leaf.startswith(f"{key}.")), None)
-            origin = inner or self.origin(key)
-            if "." not in key or origin == "default":
+            origin = self._find_nearest(key)
+            if "." not in key or origin is None:
                 raise
             place = _describe_origin(origin, key.split("."))
             raise type(error)(error.what, where=f"{place} at {error.where}", hint=error.hint) from error
+
+    def _find_nearest(self, key: str) -> str | None:
+        """The origin of a key, or of the innermost section around it; None where no file or option has any of it."""
+        parts = key.split(".")
+        for length in range(len(parts), 1, -1):  # a whole configuration says nothing of a key that it lacks
+            section = ".".join(parts[:length])
+            for leaf, origin in self.origins.items():
+                if leaf == section or leaf.startswith(f"{section}."):
+                    return origin
+        return None
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> LoadedConfig:
@@ -86,7 +94,7 @@ def build_config(values: Mapping[str, Any], place: str, origins: Mapping[str, st
     try:
         return Config.model_validate(values)
     except ValidationError as error:
-        raise _build_error(error, origins or {}, place) from None
+        raise build_error(error, lambda details: _explain(details, origins or {}, place)) from None
 
 
 def load_run_config(manifest: Manifest) -> Config:
@@ -114,7 +122,7 @@ def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 def _read_layers(path: Path, parents: tuple[Path, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the files that `path` extends, in order, then `path` itself."""
     if not _is_path(str(path)):
-        raise ConfigurationError(f"{_shorten(str(path))} is not the path of a file", where="--config")
+        raise ConfigurationError(f"{shorten_value(str(path))} is not the path of a file", where="--config")
     if path.resolve() in parents:
         raise ConfigurationError("a configuration extends itself", where=str(path))
     content = _read_yaml(path)
@@ -122,7 +130,7 @@ def _read_layers(path: Path, parents: tuple[Path, ...]) -> Iterator[tuple[str, d
     bases = [bases] if isinstance(bases, str) else bases
     if not isinstance(bases, list) or not all(isinstance(base, str) and _is_path(base) for base in bases):
         hint = "write the path of a file, or a list of them"
-        raise ConfigurationError(f"cannot extend {_shorten(bases)}", where=f"{path} at {EXTENDS}", hint=hint)
+        raise ConfigurationError(f"cannot extend {shorten_value(bases)}", where=f"{path} at {EXTENDS}", hint=hint)
     for base in bases:
         yield from _read_layers(_find_base(path, base), (*parents, path.resolve()))
     yield str(path), content
@@ -157,12 +165,12 @@ def _parse_override(text: str) -> dict[str, Any]:
     if is_secret_name(key):  # before a message can quote it, or the part of it that has a meaning in YAML
         remember_secrets([value, *_WORDS.findall(value)], secret=True)
     if not equals or not key.strip():
-        raise ConfigurationError(f"cannot read --set {_shorten(text)}", hint="write --set key.inner=value")
+        raise ConfigurationError(f"cannot read --set {shorten_value(text)}", hint="write --set key.inner=value")
     try:
         tree = parse_yaml(value)
     except ValueError as error:
         hint = f"write it as in YAML: {error}"
-        raise ConfigurationError(f"cannot read the value of --set {_shorten(text)}", hint=hint) from None
+        raise ConfigurationError(f"cannot read the value of --set {shorten_value(text)}", hint=hint) from None
     for part in reversed(key.strip().split(".")):
         tree = {part: tree}
     return dict(tree)
@@ -215,34 +223,12 @@ def _expand(value: Any, path: tuple[str, ...], origins: Mapping[str, str]) -> An
     return _VARIABLE.sub(replace, value)
 
 
-def _build_error(error: ValidationError, origins: Mapping[str, str], path: str) -> ConfigurationError:
-    """Build one error from all that pydantic reports, each with its file and key.
-
-    A list whose entries are wrong is reported as too short besides, which says nothing.
-    """
-    wrong = {details["loc"][:-1] for details in error.errors()}
-    reported = [d for d in error.errors() if d["type"] != "too_short" or d["loc"] not in wrong]
-    messages = [_explain(details, origins, path) for details in reported]
-    return ConfigurationError(messages[0] if len(messages) == 1 else "\n".join(["", *(f"- {m}" for m in messages)]))
-
-
 def _explain(details: ErrorDetails, origins: Mapping[str, str], path: str) -> str:
-    key = ""
-    for part in details["loc"]:
-        key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else str(part)
+    key = write_problem_key(details)
     names = ".".join(str(part) for part in details["loc"] if not isinstance(part, int))
     origin = next((o for k, o in origins.items() if k == names or k.startswith(f"{names}.")), path)
     place = f"in {_describe_origin(origin, details['loc'])} at {key}" if key else f"in {origin}"
-    if details["type"] == "extra_forbidden":
-        return f"unknown key {place}: {_suggest_key(details['loc'])}"
-    if details["type"] == "missing":
-        return f"missing key {place}: it has no default"
-    if details["type"] == "value_error":
-        return f"{describe_problem(details)} ({place})"
-    # The last part may be an index, or a kind of value that pydantic adds.
-    secret = next((str(part) for part in details["loc"] if is_secret_name(str(part))), "")
-    (value,) = redact({secret: details["input"]}).values()
-    return f"wrong value {_shorten(value)} {place}: {describe_problem(details)}"
+    return explain_problem(details, place, lambda: _suggest_key(details["loc"]))
 
 
 def _describe_origin(origin: str, keys: Sequence[int | str]) -> str:
@@ -253,10 +239,6 @@ def _describe_origin(origin: str, keys: Sequence[int | str]) -> str:
 
 def _is_path(text: str) -> bool:
     return bool(text.strip()) and "\0" not in text
-
-
-def _shorten(value: object) -> str:
-    return cut_text(repr(value), MAX_SHOWN)
 
 
 def _suggest_key(loc: Sequence[int | str]) -> str:

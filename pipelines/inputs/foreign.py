@@ -20,6 +20,12 @@ FILES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv"}
 
 def read_files(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:
     """The rows of a preset's files, in the format that the option `files` or the name of the first file says."""
+    kind, settings = find_files(spark, paths, options)
+    return FORMATS[kind].find_reader("impressions")(spark, paths, settings)
+
+
+def find_files(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
+    """The format of a preset's files, and the settings of its reader."""
     kind = options.get("files")
     settings = {"sep": options["sep"]} if "sep" in options else {}
     if kind is None:
@@ -27,7 +33,7 @@ def read_files(spark: SparkSession, paths: Sequence[str], options: Mapping[str, 
         name = first.rpartition("/")[2].removesuffix(".gz")
         kind = next((kind for ending, kind in FILES.items() if name.endswith(ending)), "json")
         settings |= {"sep": "\t"} if name.endswith(".tsv") and not settings else {}
-    return FORMATS[kind].find_reader("impressions")(spark, paths, settings)
+    return kind, settings
 
 
 def require_preset_columns(rows: DataFrame, preset: str, names: Iterable[str]) -> None:

@@ -183,8 +183,8 @@ def _write_section(draft: Draft, source: Mapping[str, object]) -> list[str]:
 
 def _name_system(table: str, sample: FileSample) -> dict[str, str | dict[str, object]]:
     """UBI has no column for the system; the application is what its exports usually tell apart."""
-    is_ubi = sample.format == "ubi" and "application" in sample.rows.column_names
-    return {"system": "application"} if is_ubi and table == "impressions" else {}
+    has_application = {"application", "_source.application"} & set(sample.rows.column_names)
+    return {"system": "application"} if sample.format == "ubi" and has_application and table == "impressions" else {}
 
 
 def _draft_clicked(sample: FileSample, profiles: Sequence[ColumnProfile]) -> list[Draft]:

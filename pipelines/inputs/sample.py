@@ -19,6 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from pipelines.inputs.foreign import FILES
+from pipelines.inputs.formats.ubi_export import RESPONSES
 from schemas.errors import InputError
 from schemas.redact import HIDDEN, cut_text, is_secret_name
 
@@ -69,6 +71,26 @@ class ColumnProfile:
     @property
     def is_number(self) -> bool:
         return isinstance(self.smallest, int | float)
+
+
+def list_parts(path: str) -> list[str]:
+    """The tables of a folder of MS MARCO, which lie side by side there; any other path as it is."""
+    folder = Path(path)
+    if not any(_is_qrels(file) for file in _list_folder(folder)):
+        return [path]
+    return [str(part) for part in _list_folder(folder) if not part.is_dir() or _list_folder(part)]
+
+
+def _is_qrels(file: Path) -> bool:
+    return file.is_file() and re.fullmatch(r"(?i)qrels.*\.tsv(\.gz)?", file.name) is not None
+
+
+def _list_folder(folder: Path) -> list[Path]:
+    """What a folder shows, in order; nothing where it is none."""
+    try:
+        return sorted(part for part in folder.iterdir() if not part.name.startswith((".", "_")))
+    except (OSError, ValueError):  # a file, or a name that no file can have
+        return []
 
 
 def sample_file(path: str) -> FileSample:
@@ -175,13 +197,23 @@ def _sample_text(path: str, file: Path, content: bytes) -> FileSample:
         name = _guess_json_format(rows)
         return FileSample(path, name, rows, tables=(_guess_texts(file, rows),) if name == "beir" else ())
     sample = _sample_trec(path, lines) or _sample_msmarco(path, file, lines)
-    return sample or _sample_csv(path, content, max(_SEPARATORS, key=lines[0].count))
+    return sample or _recognise_ubi(_sample_csv(path, content, max(_SEPARATORS, key=lines[0].count)), file)
 
 
 def _sample_csv(path: str, content: bytes, separator: str) -> FileSample:
     parse = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
     rows = pa.csv.read_csv(BytesIO(content), parse_options=parse).slice(0, MAX_ROWS)
     return FileSample(path, "csv", rows, {} if separator == "," else {"sep": separator})
+
+
+def _recognise_ubi(sample: FileSample, file: Path) -> FileSample:
+    """The searches or events of UBI, if the columns are theirs; the file's name may not say that it is CSV."""
+    names = {name.removeprefix("_source.") for name in sample.rows.column_names}
+    is_search = "user_query" in names and bool(names & set(RESPONSES))
+    if "query_id" not in names or not ("action_name" in names or is_search):
+        return sample
+    files = {} if FILES.get(file.with_name(file.name.removesuffix(".gz")).suffix) == "csv" else {"files": "csv"}
+    return replace(sample, format="ubi", options=files | dict(sample.options))
 
 
 def _sample_trec(path: str, lines: list[str]) -> FileSample | None:

@@ -22,6 +22,7 @@ from schemas.conform import SOURCE_FILE, ConformedTable, conform
 from schemas.errors import ConfigurationError, DataQualityError, InputError, did_you_mean
 from schemas.outputs import QUARANTINE
 from schemas.spark_errors import raise_input_errors
+from schemas.table import NOT_ONE_OF
 
 TOP_GRADE = 3.0  # of labels built from behaviour
 
@@ -163,11 +164,16 @@ def _describe_place(name: str, source: InputTable) -> str:
 
 def require_usable(name: str, count: RowCount, max_rejected: float, *, where: str) -> None:
     """Refuse an input that is empty, or of which more than `max_rejected` of the rows are rejected."""
+    if not count.read and count.ignored:
+        reasons = ", ".join(f"{reason} ({rows:,})" for reason, rows in count.ignored.items())
+        hint = f"{reasons}; check path, and the options of the format"
+        raise InputError(f"none of the {sum(count.ignored.values()):,} rows is for {name}", where=where, hint=hint)
     if not count.read:
         raise InputError(f"{name} is empty", where=where, hint="check path, where and --date")
     reasons = ", ".join(f"{reason} ({rows:,})" for reason, rows in count.rejected.items())
     if not count.kept:
-        raise InputError(f"none of the {count.read:,} rows of {name} can be used", where=where, hint=reasons)
+        hint = f"{reasons}; {_suggest_values(count.rejected) or 'check format and columns, `assay inspect` shows both'}"
+        raise InputError(f"none of the {count.read:,} rows of {name} can be used", where=where, hint=hint)
     if count.read - count.kept > max_rejected * count.read:
         raise DataQualityError(
             f"{count.read - count.kept:,} of {count.read:,} rows of {name} cannot be used, "
@@ -175,3 +181,13 @@ def require_usable(name: str, count: RowCount, max_rejected: float, *, where: st
             where=where,
             hint=f"{reasons}. Fix the data, or raise max_rejected",
         )
+
+
+def _suggest_values(rejected: Mapping[str, int]) -> str:
+    """How to map the values of a column that the contract does not know; empty where no row was rejected for them."""
+    for reason in rejected:
+        column, unknown, known = reason.partition(f": {NOT_ONE_OF} ")
+        if unknown:
+            first = known.partition(",")[0]
+            return f"map its values, as in columns: {{{column}: {{from: NAME, values: {{theirs: {first}}}}}}}"
+    return ""

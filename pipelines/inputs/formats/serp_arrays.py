@@ -63,6 +63,7 @@ NAMES = {
 }
 PAGE = ("serp_id", "query_id", "query", "user_id", "ts", "system")  # what is true of all results of a page
 ID_FIELDS = ("doc_id", "id", "item_id", "product_id", "object_id", "docid", "key", "sku", "asin", "url")
+MAX_MIXED = 0.01  # share of the pages that may have several queries: more are not pages
 FLAGS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
 
 
@@ -83,7 +84,9 @@ class _Layout:
 
 def read_impressions(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:
     """One row per result of a page, with the other columns of the data."""
-    return _read_results(spark, paths, options).drop("is_clicked")
+    layout = _find_layout(spark, paths, options)
+    _require_own_pages(layout, options)
+    return _read_results(layout, options).drop("is_clicked")
 
 
 def read_interactions(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:
@@ -92,19 +95,18 @@ def read_interactions(spark: SparkSession, paths: Sequence[str], options: Mappin
 
     from schemas.conform import CORRUPT
 
-    results = _read_results(spark, paths, options)
+    results = _read_results(_find_layout(spark, paths, options), options)
     event_id = derive_id([F.col("serp_id"), F.col("doc_id"), F.col("position")])
     return results.where(F.col("is_clicked") | F.col(CORRUPT).isNotNull()).select(
         event_id.alias("event_id"), F.lit("click").alias("kind"), "doc_id", "user_id", "ts", "serp_id", CORRUPT
     )
 
 
-def _read_results(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:
+def _read_results(layout: _Layout, options: Mapping[str, str]) -> DataFrame:
     from pyspark.sql import functions as F
 
     from schemas.conform import CORRUPT
 
-    layout = _find_layout(spark, paths, options)
     documents, clicked = layout.names["documents"], layout.names["clicked"]
     kind: Any = layout.rows.schema[str(documents)].dataType
     is_page = kind.typeName() == "array"
@@ -161,6 +163,33 @@ def _find_layout(spark: SparkSession, paths: Sequence[str], options: Mapping[str
         if names[part] is None:
             logger.warning("pages have no %s; %s is used: set options.%s if a column has it", part, instead, part)
     return _Layout(rows, names)
+
+
+def _require_own_pages(layout: _Layout, options: Mapping[str, str]) -> None:
+    """Refuse page ids that start again in every file, unless the configuration says what they are."""
+    from pyspark.sql import functions as F
+
+    if "pages" in options or layout.names["page"] is None or len(layout.rows.inputFiles()) < 2:
+        return
+    query = normalise_query(layout.column("query"))
+    counts = (
+        layout.rows.select(keep_value(layout.column("page")).alias("page"), query.alias("query"), "_file")
+        .where("page IS NOT NULL")
+        .groupBy("page")
+        .agg(
+            (F.min("_file") != F.max("_file")).alias("is_spread"), (F.min("query") != F.max("query")).alias("is_mixed")
+        )
+        .agg(F.count("*").alias("pages"), F.count_if(F.col("is_spread") & F.col("is_mixed")).alias("mixed"))
+        .first()
+    )
+    if counts is not None and counts["mixed"] > MAX_MIXED * counts["pages"]:
+        raise InputError(
+            f"{counts['mixed']:,} of {counts['pages']:,} ids of {layout.names['page']} are in several files with "
+            "different queries: their pages would be mixed",
+            where="options.pages",
+            hint="set options: {pages: file}, also for interactions, if ids start again in every file; {pages: id} if "
+            "such rows are one page",
+        )
 
 
 def _list_columns(rows: DataFrame) -> str:
@@ -235,5 +264,5 @@ _COLUMNS = dict.fromkeys(NAMES, r".+")
 register_preset(
     "serp_arrays",
     {"impressions": read_impressions, "interactions": read_interactions},
-    {**_COLUMNS, "files": r"json|parquet|csv", "sep": r".", "pages": r"file"},
+    {**_COLUMNS, "files": r"json|parquet|csv", "sep": r".", "pages": r"file|id"},
 )

@@ -1,8 +1,8 @@
 """OpenSearch User Behavior Insights (UBI): one export of searches and events becomes the tables of a log.
 
 A line is a document of `ubi_queries` or `ubi_events`: of a bulk file (its action lines are skipped), after the name of
-its index and a tab, or in the `_source` of a dump. UBI's `query_id` is one execution and becomes `serp_id`; `query_id`
-is the normalised `user_query`; the user is the `client_id`.
+its index and a tab, in the `_source` of a dump, or a row of CSV. UBI's `query_id` is one execution and becomes
+`serp_id`; `query_id` is the normalised `user_query`; the user is the `client_id`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def read_impressions(spark: SparkSession, paths: Sequence[str], options: Mapping
 
     from schemas.conform import CORRUPT, IGNORED
 
-    documents = read_documents(spark, paths)
+    documents = read_documents(spark, paths, options)
     page = Window.partitionBy("serp_id")
     search, result = F.col("search"), F.col("result")
     results = assign_searches(documents, find_rules(documents, options)).where(
@@ -72,7 +72,7 @@ def read_interactions(spark: SparkSession, paths: Sequence[str], options: Mappin
 
     from schemas.conform import IGNORED
 
-    documents = read_documents(spark, paths)
+    documents = read_documents(spark, paths, options)
     events = assign_searches(documents, find_rules(documents, options)).where("is_event")
     attributes = F.col("document")["event_attributes"]
     dwell = F.coalesce(
@@ -127,5 +127,11 @@ _KIND = r"\s*[^=,]+=\s*(click|cart|purchase|impression)\s*"
 register_preset(
     "ubi",
     {"impressions": read_impressions, "interactions": read_interactions, "judgments": read_judgments},
-    {"first_ordinal": r"auto|0|1", "object_id_field": r".+", "kinds": f"{_KIND}(,{_KIND})*"},
+    {
+        "first_ordinal": r"auto|0|1",
+        "object_id_field": r".+",
+        "kinds": f"{_KIND}(,{_KIND})*",
+        "files": r"json|csv",
+        "sep": r".",
+    },
 )

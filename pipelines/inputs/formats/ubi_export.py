@@ -5,10 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from pipelines.inputs.foreign import counts_from_zero, keep_value, normalise_query, parse_micros, parse_position
+from pipelines.inputs.foreign import (
+    counts_from_zero,
+    find_files,
+    keep_value,
+    normalise_query,
+    parse_micros,
+    parse_position,
+)
+from pipelines.inputs.formats.ubi_csv import read_csv_documents
 from schemas.errors import InputError
+from schemas.redact import cut_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -19,12 +28,13 @@ SHOWN = "impression"
 KINDS = {"click": "click", "item_click": "click", "add_to_cart": "cart", "purchase": "purchase", SHOWN: SHOWN}
 EVERY = "any"  # value of the option `object_id_field`: all of them
 MAX_PROFILES = 1000  # applications × fields of object ids
+MAX_LINE = 80  # characters of a line in a message
 _ACTION_LINE = r'^\s*\{\s*"(index|create|update|delete)"\s*:\s*\{[^{}]*\}\s*\}\s*$'
-_LINE = r"^([^\t{]*)\t?(.*)$"  # the index, where the line names it, and the document
-_RESPONSES = ("query_response_object_ids", "query_response_objects_ids", "query_response_hit_ids")
+_LINE = r"(?s)^([^\t{]*)\t?(.*)$"  # the index, where the line names it, and the document
+RESPONSES = ("query_response_object_ids", "query_response_objects_ids", "query_response_hit_ids")
 _DOCUMENT = f"""
     event_id STRING, application STRING, action_name STRING, query_id STRING, client_id STRING, user_id STRING,
-    session_id STRING, timestamp STRING, user_query STRING, {", ".join(f"{name} ARRAY<STRING>" for name in _RESPONSES)},
+    session_id STRING, timestamp STRING, user_query STRING, {", ".join(f"{name} ARRAY<STRING>" for name in RESPONSES)},
     event_attributes STRUCT<
         session_id: STRING, browser: STRING, user_agent: STRING,
         dwell_seconds: STRING, dwell_time: STRING, dwell_ms: STRING,
@@ -41,14 +51,49 @@ class UbiRules:
     fields: Mapping[str, str]  # application -> the field whose ids are read; empty where all are
 
 
-def read_documents(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+def read_documents(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:
     """One row per document, with its type (query, event, other or corrupt) and the line it came from."""
+    documents = _parse_lines(_read_lines(spark, paths, options))
+    _require_documents(documents)
+    return documents
+
+
+def _read_lines(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:
+    from pyspark.sql import types as T
+
+    kind, settings = find_files(spark, paths, options)
+    if kind == "csv":
+        return read_csv_documents(spark, paths, settings, cast(T.StructType, T.StructType.fromDDL(_DOCUMENT)))
+    return spark.read.text(list(paths))
+
+
+def _require_documents(documents: DataFrame) -> None:
+    """Refuse files without a search or an event before anything else is computed: nothing can be made of them."""
+    if not documents.where("type = 'query'").isEmpty():
+        return
+    if not documents.where("type = 'event'").isEmpty():  # perhaps of one day among others
+        logger.warning(
+            "the files have events but no search, and an event belongs to a search: read both, as in "
+            "path: [ubi_queries.ndjson, ubi_events.ndjson]"
+        )
+        return
+    first = documents.first()
+    if first is not None:  # an empty file is reported as one
+        raise InputError(
+            f"no line is a search or an event of UBI; the first is {cut_text(first['value'], MAX_LINE)!r}",
+            where="format",
+            hint="UBI is read from JSON lines, or from CSV where the name of the file ends with .csv or options: "
+            "{files: csv} says so; `assay inspect` drafts how to read other files",
+        )
+
+
+def _parse_lines(lines: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
-    lines = spark.read.text(list(paths)).where((F.trim("value") != "") & ~F.col("value").rlike(_ACTION_LINE))
+    lines = lines.where((F.trim("value") != "") & ~F.col("value").rlike(_ACTION_LINE))
     body, hit, document = F.col("body"), F.col("hit"), F.col("document")
     index = F.lower(F.coalesce(keep_value(F.regexp_extract("value", _LINE, 1)), hit["_index"]))
-    is_search = F.coalesce(document["user_query"], *[document[name].cast("string") for name in _RESPONSES]).isNotNull()
+    is_search = F.coalesce(document["user_query"], *[document[name].cast("string") for name in RESPONSES]).isNotNull()
     kind = (
         F.when(F.get_json_object(body, "$").isNull(), "corrupt")
         .when(index.contains("event"), "event")
@@ -174,7 +219,7 @@ def _list_rows(documents: DataFrame, rules: UbiRules) -> DataFrame:
     attributes = document["event_attributes"]
     base = F.when(_application().isin(*rules.from_zero), 1).otherwise(0) if rules.from_zero else F.lit(0)
     field, wanted = _id_field(), _look_up(rules.fields, _application())
-    response = F.coalesce(*[F.when(F.size(document[name]) > 0, document[name]) for name in _RESPONSES])
+    response = F.coalesce(*[F.when(F.size(document[name]) > 0, document[name]) for name in RESPONSES])
     return documents.where("type IN ('query', 'event')").select(
         "value",
         "id",

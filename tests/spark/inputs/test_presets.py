@@ -91,6 +91,30 @@ def test_results_with_fields_and_ids_that_start_again_in_every_file(spark: Spark
     assert list_rows(clicks, "interactions", "doc_id", "serp_id") == [("b", rows[1][3])]
 
 
+def test_page_ids_that_start_again_are_refused_until_it_is_said_what_they_are(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Pages of two queries became one page, and labels were built from it."""
+    page = {"page_id": 1, "ts": "2026-11-01T00:00:00Z", "user": "u", "results": ["a"]}
+    for number, query in enumerate(("lamp", "sofa")):
+        write_lines(tmp_path / "log" / f"{number}.json", [page | {"query": query}])
+    folder = str(tmp_path / "log")
+    problem = r"1 of 1 ids of page_id are in several files with different queries.*inputs.impressions.options.pages"
+    with pytest.raises(InputError, match=problem):
+        read_table(spark, "impressions", folder, "serp_arrays")
+    for pages, number in (("file", 2), ("id", 1)):
+        shown = read_table(spark, "impressions", folder, "serp_arrays", pages=pages)
+        assert len({row[0] for row in list_rows(shown, "impressions", "serp_id")}) == number
+
+
+def test_the_rows_of_a_page_may_be_in_several_files(spark: SparkSession, tmp_path: Path) -> None:
+    page = {"page_id": 1, "query": "lamp", "ts": "2026-11-01T00:00:00Z", "user": "u", "clicked": 0}
+    for number in range(2):
+        write_lines(tmp_path / "log" / f"{number}.json", [page | {"doc_id": f"d{number}", "rank": number + 1}])
+    shown = read_table(spark, "impressions", str(tmp_path / "log"), "serp_arrays")
+    assert list_rows(shown, "impressions", "serp_id", "doc_id") == [("1", "d0"), ("1", "d1")]
+
+
 def test_one_table_with_a_clicked_flag_and_ranks_from_zero(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
 import json
 import logging
@@ -15,9 +16,11 @@ from pipelines.inputs.count import count_ignored
 from pipelines.inputs.read import InputTable, read_input
 from pipelines.inputs.settings import InputSource
 from schemas.conform import conform
+from schemas.errors import InputError
 from schemas.inputs import IMPRESSIONS, INTERACTIONS, JUDGMENTS
 
 DAY = dt.date(2026, 11, 1)
+MARKS = ("\u0085", "\u2028", "\u2029")
 START = 1793491200  # 2026-11-01 00:00:00 UTC
 
 
@@ -118,11 +121,57 @@ def write_dump(path: Path, documents: list[dict[str, Any]]) -> str:
     return str(path)
 
 
-def read_table(spark: SparkSession, name: str, path: str, **options: str) -> InputTable:
-    return read_input(spark, name, InputSource(path=path, format="ubi", options=options), DAY)
+def write_csv(path: Path, documents: list[dict[str, Any]]) -> list[str]:
+    """Searches and events as two files, with JSON in the columns of objects and lists."""
+    paths = []
+    for name, rows in group_by_index(documents).items():
+        texts = [
+            {k: v if isinstance(v, str) else None if v is None else json.dumps(v) for k, v in r.items()} for r in rows
+        ]
+        paths.append(write_rows(path.with_name(f"{name}.csv"), texts))
+    return paths
 
 
-def list_pages(spark: SparkSession, path: str, **options: str) -> list[tuple[Any, ...]]:
+def write_flat_csv(path: Path, documents: list[dict[str, Any]]) -> list[str]:
+    """Searches and events as two files, with a column for each field, as dashboards and data frames write them."""
+    paths = []
+    for name, rows in group_by_index(documents).items():
+        flat = [{f"_source.{key}": value for key, value in flatten(row).items()} for row in rows]
+        paths.append(write_rows(path.with_name(f"{name}.csv"), flat))
+    return paths
+
+
+def group_by_index(documents: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    return {
+        "ubi_queries": [document for document in documents if "action_name" not in document],
+        "ubi_events": [document for document in documents if "action_name" in document],
+    }
+
+
+def flatten(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The fields by their paths; a list is its values between commas."""
+    fields: dict[str, Any] = {}
+    for name, inner in value.items():
+        key = f"{prefix}{name}"
+        fields |= flatten(inner, f"{key}.") if isinstance(inner, dict) and inner else {key: inner}
+    return {key: ", ".join(inner) if isinstance(inner, list) else inner for key, inner in fields.items()}
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> str:
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        names = dict.fromkeys(name for row in rows for name in row)
+        writer = csv.DictWriter(stream, list(names))
+        writer.writeheader()
+        writer.writerows(rows)
+    return str(path)
+
+
+def read_table(spark: SparkSession, name: str, path: str | list[str], **options: str) -> InputTable:
+    source = InputSource(path=path if isinstance(path, str) else tuple(path), format="ubi", options=options)
+    return read_input(spark, name, source, DAY)
+
+
+def list_pages(spark: SparkSession, path: str | list[str], **options: str) -> list[tuple[Any, ...]]:
     rows = conform(read_table(spark, "impressions", path, **options).raw, IMPRESSIONS).rows
     return sorted(tuple(row) for row in rows.select("serp_id", "query_id", "doc_id", "position").collect())
 
@@ -140,7 +189,7 @@ PAGES = [
 ]
 
 
-@pytest.mark.parametrize("write", [write_bulk, write_tabs, write_dump])
+@pytest.mark.parametrize("write", [write_bulk, write_tabs, write_dump, write_csv, write_flat_csv])
 def test_pages_come_from_events_or_else_from_the_response(spark: SparkSession, tmp_path: Path, write: Any) -> None:
     table = read_table(spark, "impressions", write(tmp_path / "export", DOCUMENTS))
     conformed = conform(table.raw, IMPRESSIONS)
@@ -157,11 +206,12 @@ def test_pages_come_from_events_or_else_from_the_response(spark: SparkSession, t
     assert count_ignored(table.ignored) == ignored
 
 
+@pytest.mark.parametrize("write", [write_bulk, write_csv, write_flat_csv])
 def test_events_are_mapped_and_the_others_counted(
-    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture, write: Any
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        table = read_table(spark, "interactions", write_bulk(tmp_path / "export", DOCUMENTS))
+        table = read_table(spark, "interactions", write(tmp_path / "export", DOCUMENTS))
     rows = conform(table.raw, INTERACTIONS).rows
     chosen = rows.selectExpr("kind", "serp_id", "doc_id", f"unix_seconds(ts) - {START}", "dwell_seconds", "user_id")
     assert sorted(map(tuple, chosen.collect()), key=lambda row: row[3]) == [
@@ -183,6 +233,39 @@ def test_events_are_mapped_and_the_others_counted(
     }
     (warning,) = [record.getMessage() for record in caplog.records if "several fields" in record.getMessage()]
     assert "application 'shop' have ids of several fields (ean 10, isbn 1); only those of ean are read" in warning
+
+
+def test_lists_of_csv_are_json_or_written_as_python_writes_them(spark: SparkSession, tmp_path: Path) -> None:
+    for number, hits in enumerate(('["d1", "d2"]', "['d1', 'd2']", "d1,d2")):
+        row = {"query_id": "p", "user_query": "lamp", "timestamp": "2026-11-01", "query_response_hit_ids": hits}
+        path = write_rows(tmp_path / f"{number}.csv", [row])
+        assert list_pages(spark, path) == [("p", "lamp", "d1", 1), ("p", "lamp", "d2", 2)]
+
+
+def test_files_that_are_not_of_ubi_are_refused_when_they_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text("query_id,user_query\n" + "p1,red shoes\n" * 3)
+    with pytest.raises(InputError, match=r"no line is a search or an event of UBI; the first is 'query_id,user_query'"):
+        read_table(spark, "impressions", str(tmp_path / "log.txt"))
+    (tmp_path / "log.csv").write_text("serp,product\np1,d1\n")
+    with pytest.raises(InputError, match=r"\(inputs.interactions.format\): UBI is read from JSON lines, or from CSV"):
+        read_table(spark, "interactions", str(tmp_path / "log.csv"))
+
+
+def test_events_without_any_search_are_warned_about(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write_bulk(tmp_path / "events", [event("click", "p1", 5, "d4", 3)])
+    with caplog.at_level(logging.WARNING):
+        assert list_pages(spark, path) == []
+    assert "read both, as in path: [ubi_queries.ndjson, ubi_events.ndjson]" in caplog.text
+
+
+def test_the_separators_of_lines_of_unicode_are_text(spark: SparkSession, tmp_path: Path) -> None:
+    lines = [
+        f"ubi_queries\t{json.dumps(search('p', f'red{mark}lamp', 1, ['d1']), ensure_ascii=False)}" for mark in MARKS
+    ]
+    (tmp_path / "dump.txt").write_text("\n".join(lines), encoding="utf-8", newline="\n")
+    assert {doc for _, _, doc, _ in list_pages(spark, str(tmp_path / "dump.txt"))} == {"d1"}
 
 
 def test_options_say_what_the_export_does_not(spark: SparkSession, tmp_path: Path) -> None:

@@ -88,6 +88,8 @@ def test_an_error_of_a_run_names_the_line_of_its_key(tmp_path: Path) -> None:
         "inputs.rankings.columns.rank": f"{path}, line 5, at inputs.rankings.columns.rank",
         "inputs.judgments: j": f"{tmp_path / 'base.yaml'}, line 2, at inputs.judgments: j",
         "inputs.rankings.where": "--set inputs.rankings.where at inputs.rankings.where",
+        "inputs.judgments.options.split": f"{tmp_path / 'base.yaml'}, line 2, at inputs.judgments.options.split",
+        "inputs.queries.options.split": "inputs.queries.options.split",
         "run 7": "run 7",
     }.items():
         with pytest.raises(InputError) as caught, loaded.locate_errors():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -184,6 +185,56 @@ def test_events_of_other_kinds_are_left_out(tmp_path: Path) -> None:
     assert drafted.columns["kind"] == {"from": "eventType", "values": {"resultClick": "click", "add_to_cart": "cart"}}
     sample = sample_file(str(tmp_path / "events.json"))
     assert yaml.safe_load(write_draft([(sample, drafted)]))["inputs"]["interactions"]["where"] == drafted.where
+
+
+def test_the_tables_of_an_ms_marco_folder_are_drafted_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The whole folder was drafted as what its first file is: judgments would have been read as documents."""
+    folder = tmp_path / "msmarco"
+    (folder / "runs").mkdir(parents=True)
+    write_lines(folder / "collection.tsv", f"1\t{'a passage ' * 20}")
+    write_lines(folder / "qrels.dev.tsv", "7\t0\t1\t1")
+    write_lines(folder / "queries.dev.tsv", "7\twhat is it")
+    write_lines(folder / "runs" / "bm25.tsv", "7\t1\t1", "7\t2\t2")
+    assert invoke(assay, ["inspect", str(folder), "--output", "json"]) == 0
+    inputs = yaml.safe_load(json.loads(capsys.readouterr().out)["draft"])["inputs"]
+    assert {table: Path(source["path"]).name for table, source in inputs.items()} == {
+        "documents": "collection.tsv",
+        "judgments": "qrels.dev.tsv",
+        "queries": "queries.dev.tsv",
+        "rankings": "runs",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "separator", "options"),
+    [
+        ("q.csv", ",", {}),
+        ("q.csv.gz", ",", {}),
+        ("q.tsv", "\t", {"sep": "\t"}),
+        ("q.txt", ";", {"files": "csv", "sep": ";"}),
+    ],
+)
+@pytest.mark.parametrize(
+    "header",
+    [
+        ["query_id", "user_query", "query_response_hit_ids", "application"],
+        ["_source.query_id", "_source.action_name", "_source.application"],
+    ],
+)
+def test_ubi_in_csv_is_recognised(
+    tmp_path: Path, header: list[str], name: str, separator: str, options: dict[str, str]
+) -> None:
+    content = f"{separator.join(header)}\n{separator.join('x' for _ in header)}\n".encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    drafts = draft_input(sample_file(str(tmp_path / name)))
+    assert [(one.table, dict(one.columns), dict(one.options)) for one in drafts] == [
+        ("impressions", {"system": "application"}, options),
+        ("interactions", {}, options),
+    ]
+
+
+def test_a_table_of_queries_is_no_search_of_ubi(tmp_path: Path) -> None:
+    assert draft(write_lines(tmp_path / "q.csv", "query_id,user_query,weight", "q1,red shoes,3")).table == "queries"
 
 
 def test_files_that_are_read_alike_are_one_source(tmp_path: Path) -> None:

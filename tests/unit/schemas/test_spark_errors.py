@@ -68,6 +68,18 @@ def test_where_java_names_no_file_the_places_that_were_read_are_named() -> None:
             raise RuntimeError(text)
 
 
+def test_a_file_that_is_not_parquet_asks_for_its_format() -> None:
+    text = (
+        "[FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER] Encountered error while reading file file:/data/pages.json. "
+        "Could not read footer. Please ensure that the file is in either ORC or Parquet format. SQLSTATE: KD001"
+    )
+    message = (
+        r"reading file file:/data/pages.json.*\(inputs.impressions: pages.json\): Parquet is read where `format` says"
+    )
+    with pytest.raises(InputError, match=message), raise_input_errors("inputs.impressions: pages.json"):
+        raise RuntimeError(text)
+
+
 def test_files_with_other_types_are_reported_by_column() -> None:
     text = (
         "[CANNOT_MERGE_SCHEMAS] Failed merging schemas:\nInitial schema:\n"
