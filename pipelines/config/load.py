@@ -25,6 +25,7 @@ EXTENDS = "extends"
 PROFILES = Path(__file__).resolve().parents[2] / "conf"  # of Assay itself, such as `trec.yaml`
 MAX_FILES = 100  # of one configuration; a file that is extended twice counts twice
 MAX_PLACES = 3  # of a key that is unknown where it stands
+_INPUT = re.compile(r"\binputs(?:\.\w+)+")  # the key of an input, in a hint
 _WORDS = re.compile(r"[^\s*&!|>%@`\"'\[\]{},:]+")
 _VARIABLE = re.compile(r"\$(?:\$|\{(?P<name>\w+)(?::-(?P<default>[^}]*))?\})")
 
@@ -44,16 +45,24 @@ class LoadedConfig:
 
     @contextmanager
     def locate_errors(self) -> Iterator[None]:
-        """Add the file and the line of a key to an error that names it."""
+        """Add the file and the line of a key to an error that names it, as its place or in its hint."""
         try:
             yield
         except AssayError as error:
-            key = error.where.partition(":")[0]
-            origin = self._find_nearest(key)
-            if "." not in key or origin is None:
+            place = self._locate(error.where.partition(":")[0])
+            where, hint = error.where if place is None else f"{place} at {error.where}", error.hint
+            key = _INPUT.search(hint)
+            if place is None and key is not None:
+                place = self._locate(key[0])
+                hint = f"{hint} ({place.rstrip(',')})" if place else hint
+            if place is None:
                 raise
-            place = _describe_origin(origin, key.split("."))
-            raise type(error)(error.what, where=f"{place} at {error.where}", hint=error.hint) from error
+            raise type(error)(error.what, where=where, hint=hint, details=error.details) from error
+
+    def _locate(self, key: str) -> str | None:
+        """The file or option that has a key or the section around it, with the line; None where there is none."""
+        origin = self._find_nearest(key) if "." in key else None
+        return None if origin is None else _describe_origin(origin, key.split("."))
 
     def _find_nearest(self, key: str) -> str | None:
         """The origin of a key, or of the innermost section around it; None where no file or option has any of it."""

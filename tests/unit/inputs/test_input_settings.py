@@ -13,7 +13,7 @@ import yaml
 from pipelines.config.load import load_config
 from pipelines.inputs.listing import list_locally
 from pipelines.inputs.settings import InputSource
-from schemas.errors import ConfigurationError, InputError
+from schemas.errors import ConfigurationError, DataQualityError, InputError
 
 DAY = dt.date(2026, 11, 1)
 
@@ -95,6 +95,11 @@ def test_an_error_of_a_run_names_the_line_of_its_key(tmp_path: Path) -> None:
         with pytest.raises(InputError) as caught, loaded.locate_errors():
             raise InputError("wrong", where=where, hint="write it otherwise")
         assert (caught.value.where, caught.value.hint) == (place, "write it otherwise")
+    for fix, line in {"inputs.rankings.columns.rank: pos + 2": 5, "inputs.rankings.columns.doc_id: id": 4}.items():
+        with pytest.raises(DataQualityError) as failed, loaded.locate_errors():
+            raise DataQualityError("wrong", where="run 7", hint=f"write {fix}", details=["checks"])
+        assert (failed.value.where, failed.value.hint) == ("run 7", f"write {fix} ({path}, line {line})")
+        assert failed.value.details == ["checks"]
 
 
 def test_values_are_mapped_by_an_expression_and_numbers_are_constants() -> None:
