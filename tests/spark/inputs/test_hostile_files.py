@@ -32,7 +32,7 @@ def write_parquet(**columns: pa.Array) -> bytes:
     return content.getvalue()
 
 
-READ = {  # name -> content, rows that fit, rows that do not
+READ: dict[str, tuple[str | bytes, int, int]] = {  # name -> content, rows that fit, rows that do not
     "byte_order_mark.csv": (b"\xef\xbb\xbf" + (HEADER + GOOD).encode(), 3, 0),
     "carriage_returns.csv": ((HEADER + GOOD).replace("\n", "\r"), 3, 0),
     "open_quote.csv": (HEADER + GOOD + '"q3,d1,1\nq4,d1,1\n', 4, 1),
@@ -53,7 +53,7 @@ READ = {  # name -> content, rows that fit, rows that do not
     "lists.parquet": (write_parquet(grade=pa.array([[1.0], [2.0]])), 0, 2),
     "times.parquet": (write_parquet(grade=pa.array([1, 2], pa.timestamp("us"))), 0, 2),
 }
-REFUSED = {  # name -> content, what the message says besides the name
+REFUSED: dict[str, tuple[str | bytes, str]] = {  # name -> content, what the message says besides the name
     "utf16.csv": ((HEADER + GOOD).encode("utf-16"), "The file seems to be UTF-16"),
     "semicolons.csv": ((HEADER + GOOD).replace(",", ";"), 'options: {sep: ";"}'),
     "binary.csv": (random.Random(2).randbytes(20_000), "judgments lacks query_id, doc_id, grade"),
