@@ -8,8 +8,9 @@ fitted in one task.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +45,8 @@ POSTERIOR_DDL = (
     "source string, evidence array<double>"
 )
 _LOW, _HIGH = 0.05, 0.95
+_SOURCES = pa.array(["human", "behaviour", "prior"])  # NumPy's text becomes several arrays above some million rows
+_ROWS_PER_PIECE = 1 << 17
 
 
 def tabulate_pool(plan: FactorPlan, scales: Sequence[OpinionScale] = ()) -> Callable[[Batches], Batches]:
@@ -94,7 +97,8 @@ def describe_pool(
     def run(batches: Batches) -> Batches:
         filled = [batch for batch in batches if batch.num_rows]
         if filled:
-            yield _describe_rows(pa.Table.from_batches(filled).combine_chunks(), prior, cuts, scales)
+            for piece in _split_queries(pa.Table.from_batches(filled).combine_chunks()):
+                yield _describe_rows(piece, prior, cuts, scales)
 
     return run
 
@@ -135,6 +139,17 @@ def _sum_variance(prior: Prior, pool: PoolEvidence, open_grade: Bools, covered: 
     return int(open_grade.sum()), int((open_grade & covered).sum()), float(variance[open_grade].sum())
 
 
+def _split_queries(table: pa.Table) -> Iterator[pa.Table]:
+    """The rows in pieces of whole queries: what is computed of a document takes a hundred times its own memory."""
+    (query,), names = encode_ids(table["query_id"])
+    order = np.argsort(query, kind="stable")
+    ends = np.cumsum(np.bincount(query, minlength=len(names)))
+    pieces = np.arange(_ROWS_PER_PIECE, table.num_rows + _ROWS_PER_PIECE, _ROWS_PER_PIECE)
+    borders = np.unique(ends[np.minimum(np.searchsorted(ends, pieces), len(ends) - 1)])
+    for start, end in pairwise([0, *borders.tolist()]):
+        yield table.take(pa.array(order[start:end]))
+
+
 def _collect_pool(table: pa.Table, plan: FactorPlan, scales: Sequence[OpinionScale]) -> tuple[pa.Table, PoolEvidence]:
     """The rows by query, and the same as evidence."""
     (query,), names = encode_ids(table["query_id"])
@@ -172,7 +187,7 @@ def _describe_rows(
             "lift": lift,
             "grade": np.where(np.isnan(pool.fixed), grade, pool.fixed),
             **_describe_grades(draw_grades(prior, POSTERIOR, pool, cuts)),
-            "source": np.where(~np.isnan(pool.fixed), "human", np.where(shown, "behaviour", "prior")),
+            "source": _SOURCES.take(pa.array(np.where(~np.isnan(pool.fixed), 0, np.where(shown, 1, 2)))),
             "evidence": pa.ListArray.from_arrays(
                 pa.array(np.arange(len(evidence) + 1, dtype=np.int32) * width), evidence.ravel()
             ),
