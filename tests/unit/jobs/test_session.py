@@ -12,6 +12,7 @@ from jobs.support.java import build_archive_options, forward_lines, select_launc
 from jobs.support.session import (
     COLLECTOR,
     JAVA_VARIABLES,
+    LARGE_JAVA,
     SMALL_COLLECTOR,
     SMALL_JAVA,
     TINY_BYTES,
@@ -46,22 +47,22 @@ def test_a_collector_in_the_environment_takes_precedence(name: str, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("size", "partitions", "collector", "one_tier"),
+    ("size", "partitions", "collector", "compilers"),
     [
-        (0, "1", SMALL_COLLECTOR, True),
-        (TINY_BYTES, "2", SMALL_COLLECTOR, True),
-        (SMALL_BYTES, "16", COLLECTOR, False),
-        (None, "16", COLLECTOR, False),
+        (0, "1", SMALL_COLLECTOR, SMALL_JAVA),
+        (TINY_BYTES, "2", SMALL_COLLECTOR, SMALL_JAVA),
+        (SMALL_BYTES, "16", COLLECTOR, LARGE_JAVA),
+        (None, "16", COLLECTOR, LARGE_JAVA),
     ],
 )
-def test_little_data_gets_one_task_and_one_compiler_tier(
-    size: int | None, partitions: str, collector: str, one_tier: bool
+def test_tasks_and_compilers_follow_the_size_of_the_data(
+    size: int | None, partitions: str, collector: str, compilers: tuple[str, ...]
 ) -> None:
     settings = build_local_settings({}, size)
     java = settings["spark.driver.defaultJavaOptions"].split()
     assert settings["spark.sql.shuffle.partitions"] == partitions
     assert [option for option in java if option.endswith("GC")] == [collector]
-    assert (set(SMALL_JAVA) <= set(java)) == one_tier
+    assert set(java) & {*SMALL_JAVA, *LARGE_JAVA} == set(compilers)
 
 
 def test_the_archive_of_classes_is_used_where_there_is_one(tmp_path: Path) -> None:
