@@ -16,10 +16,13 @@ from udfs.drawn import draw_blocks
 from udfs.draws import Grades, LabelDraws, find_posterior
 from udfs.ragged import Bools, Floats, Ints
 from udfs.registry import POOL, MetricSpec
+from udfs.tables import pack_rows
 
 COUNTS = ("retrieved", "duplicates", "tied", "labelled", "relevant", "judged")
 SD, DELTA_SD = "__sd", "__delta_sd"  # suffixes of the columns of a metric's spread over draws
-DRAWS = "draws"  # the column of all draws: those of the first metric of one list, those of the second, …
+# The column of all draws, as the bytes of 32-bit floats: those of the first metric of one list, of the second, … Spark
+# passes bytes on as they are, and the numbers of a list one by one.
+DRAWS = "draws"
 _LISTS_AT_ONCE = 1 << 12
 
 
@@ -74,8 +77,7 @@ def tabulate_metrics(
         spread = _spread_differences(collected, draws, find_posterior(drawn.draws), baseline)
         for spec, values in zip(own, spread.T, strict=True):
             columns[spec.key + DELTA_SD] = pa.array(values, pa.float64(), from_pandas=True)
-    ends = np.arange(len(draws) + 1, dtype=np.int32) * np.int32(draws[0].size if len(draws) else 0)
-    return columns | {DRAWS: pa.ListArray.from_arrays(ends, pa.array(draws.ravel(), pa.float32()))}
+    return columns | {DRAWS: pack_rows(draws.astype("<f4", copy=False))}
 
 
 def _tabulate_block(

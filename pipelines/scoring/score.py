@@ -168,7 +168,7 @@ def score_lists(
     )
     schema = table.struct()
     if draws is not None:
-        schema = schema.add(DRAWS, T.ArrayType(T.FloatType()))
+        schema = schema.add(DRAWS, T.BinaryType())
     by_query = _repartition_by_query(stream, rows)
     return by_query.mapInArrow(run_in_worker(score_queries(request)), schema).select(*columns)
 

@@ -52,6 +52,8 @@ def draw_table(n: int = 60, *, gap: float = 0.03, removed: float = -0.2) -> pd.D
 def run(parts: Sequence[pd.DataFrame], plan: Plan) -> pd.DataFrame:
     def batches(rows: pd.DataFrame) -> list[Any]:
         named = rows.rename(columns={"query": QUERY, "unit": UNIT, "draws": DRAWS})
+        if DRAWS in named:
+            named[DRAWS] = [np.asarray(draws, dtype=np.float32).tobytes() for draws in named[DRAWS]]
         named[NUMBERS] = named[list(plan.numbers)].to_numpy(dtype=float).tolist()
         return list(pa.Table.from_pandas(named, preserve_index=False).to_batches(max_chunksize=17))
 
