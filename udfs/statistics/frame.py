@@ -32,7 +32,9 @@ class Frame:
     at: Ints
     codes: tuple[Ints, ...]  # per cut of the plan, the cell of each query
     cells: tuple[list[str], ...]  # per cut, the names of its cells
-    draws: npt.NDArray[np.float32] | None = None  # rows × metrics × draws of their labels, where they were drawn
+    draws: npt.NDArray[np.float32] | None = (
+        None  # rows × varying metrics × draws of their labels, where they were drawn
+    )
 
     @property
     def size(self) -> int:
@@ -56,7 +58,7 @@ class Frame:
         return numbers
 
     def label_draws(self, system: int, part: slice) -> Floats:
-        """Some queries × metrics × draws of one system; NaN where it has no row."""
+        """Some queries × varying metrics × draws of one system; NaN where it has no row."""
         assert self.draws is not None
         rows = self.at[system, part]
         draws: Floats = self.draws[rows].astype(np.float64)
@@ -78,7 +80,7 @@ def build_frame(table: pa.Table, plan: Plan) -> Frame:
     at[place[system[order]], owner] = order
     columns = {name: _encode(table[name]) for name in plan.columns}
     cut = [_name_cells([columns[name] for name in names], order[starts]) for names in plan.cuts]
-    shape = (len(plan.draw_metrics), plan.draws)
+    shape = (sum(plan.varying), plan.draws)
     return Frame(
         values=_stack_lists(table[NUMBERS], len(plan.numbers)),
         weight=table["weight"].to_numpy()[order[starts]],

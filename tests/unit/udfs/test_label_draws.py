@@ -177,6 +177,18 @@ def test_a_metric_without_draws_keeps_its_error() -> None:
 
 
 @pytest.mark.parametrize("clustered", [False, True])
+def test_a_metric_that_no_draw_changes_needs_no_column_of_draws(clustered: bool) -> None:
+    rows = draw_table(200)
+    draws = np.stack(rows.draws.to_list()).reshape(len(rows), 2, 29)
+    draws[:, 1] = rows.k.to_numpy(dtype=np.float32)[:, None]
+    plan = replace(DRAWN, clustered=clustered, not_vouched=("b",))
+    repeated = run([rows.assign(draws=list(draws.reshape(len(rows), -1)))], plan)
+    constant = run([rows.assign(draws=list(draws[:, 0]))], replace(plan, constant_metrics=("k",)))
+    pd.testing.assert_frame_equal(constant, repeated, check_exact=True)
+    assert pick(constant, **PAIR, metric="m").label_share > 0 == pick(constant, **PAIR, metric="k").label_share
+
+
+@pytest.mark.parametrize("clustered", [False, True])
 def test_sums_of_draws_merge_for_any_partitioning(clustered: bool) -> None:
     plan = replace(DRAWN, clustered=clustered, not_vouched=("b",), bootstrap=20, percentiles=True, randomisation=20)
     rows = draw_table(200)
