@@ -55,6 +55,19 @@ def join_bytes(values: pa.StringArray | pa.BinaryArray) -> pa.Buffer:
     return data.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
 
 
+def unpack_records(column: pa.ChunkedArray, layout: np.dtype[np.void], name: str) -> npt.NDArray[np.void]:
+    """Bytes of records, or numbers where a record is one, as an array of records; there are no nulls."""
+    if pa.types.is_floating(column.type):
+        column = column.cast(pa.float64())
+        parts = [chunk.to_numpy().view(np.uint8) for chunk in column.chunks]
+    else:
+        parts = [np.frombuffer(join_bytes(chunk), dtype=np.uint8) for chunk in column.chunks]
+    size, records = sum(map(len, parts)), layout.itemsize * len(column)
+    if size != records:
+        raise InputError(f"{name} must have {layout.itemsize} bytes in every row")
+    return np.concatenate([np.zeros(0, dtype=np.uint8), *parts]).view(layout)
+
+
 class TableReader:
     """A table read column by column; only the columns that are used are converted."""
 

@@ -27,8 +27,8 @@ from udfs.tables import pack_rows
 
 COUNTS = ("retrieved", "duplicates", "tied", "labelled", "relevant", "judged")
 SD, DELTA_SD = "__sd", "__delta_sd"  # suffixes of the columns of a metric's spread over draws
-# The column of all draws, as the bytes of 32-bit floats: those of the first metric that varies by grades, of the second …
-# Spark passes bytes on as they are, and the numbers of a list one by one.
+# The column of all draws, as the bytes of 32-bit floats: those of the first metric that varies by grades, of the
+# second, … Spark passes bytes on as they are, and the numbers of a list one by one.
 DRAWS = "draws"
 _LISTS_AT_ONCE = 1 << 12
 
