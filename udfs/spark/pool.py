@@ -62,56 +62,60 @@ def collect_pool(request: PoolRequest) -> Callable[[Batches], Batches]:
 
 def _collect_rows(table: pa.Table, request: PoolRequest) -> pa.Table:
     (query,), _ = encode_ids(table["query_id"])
-    table, query, kind, rank = _place_lists(table, query, request)
     (doc,) = hash_ids(table["doc_id"])
-    order = np.lexsort((doc, query))
-    table, kind, rank, query = table.take(pa.array(order)), kind[order], rank[order], query[order]
-    pairs = Ragged.of_sorted(query, doc[order])
+    rows, rank = _place_lists(table, query, request)
+    order = np.lexsort((doc[rows], query[rows]))
+    rows, rank = rows[order], rank[order]
+    kind, pairs = table["kind"].to_numpy()[rows], Ragged.of_sorted(query[rows], doc[rows])
     by_slot = [
         pairs.reduce(np.minimum, np.where(kind == slot, rank, np.int32(_NOWHERE))) for slot in range(request.slots)
     ]
     listed = np.logical_or.reduce([ranks <= request.top for ranks in by_slot[request.serving :]])
-    numbers = _read_numbers(table, kind, pairs)
+    numbers = _sum_evidence([_read_floats(table, name)[rows] for name in "abc"], kind, pairs)
     kept = np.flatnonzero(listed | (numbers["examinations"] > 0) | ~np.isnan(numbers["fixed"]))
-    queries = Ragged.of_sorted(query[pairs.offsets[:-1]][kept])
+    example = rows[pairs.offsets[:-1]][kept]
+    queries = Ragged.of_sorted(query[example])
     ranks = _code_ranks([of_slot[kept] for of_slot in by_slot], queries, request)
     columns = {name: pa.array(values[kept], from_pandas=True) for name, values in numbers.items()}
     ends = np.arange(len(kept) + 1, dtype=np.int32) * np.int32(ranks.shape[1])
     columns["ranks"] = pa.ListArray.from_arrays(ends, pa.array(ranks.ravel()))
     for name in ("clicks", "examinations"):
         columns[f"query_{name}"] = pa.array(queries.sums(numbers[name][kept])[queries.owner])
-    ids = table.select(["query_id", "doc_id"]).take(pa.array(pairs.offsets[:-1][kept]))
-    opinions = _take_opinions(table, kind, pairs, kept, request)
+    ids = table.select(["query_id", "doc_id"]).take(pa.array(example))
+    opinion = _find_opinions(rows, kind, pairs)[kept]
+    opinions = {name: table[name].take(pa.array(opinion, mask=opinion < 0)) for name in request.opinions}
     return pa.table({name: ids[name] for name in ids.column_names} | columns | opinions)
 
 
-def _place_lists(table: pa.Table, query: Ints, request: PoolRequest) -> tuple[pa.Table, Ints, Ints, Ranks]:
-    """The rows without duplicates in lists, their queries and kinds, and their ranks as they are scored."""
+def _place_lists(table: pa.Table, query: Ints, request: PoolRequest) -> tuple[Ints, Ranks]:
+    """The rows without duplicates in lists, and their ranks as they are scored."""
     kind = table["kind"].to_numpy()
     is_list = kind >= request.serving
-    rows = np.flatnonzero(is_list)
+    rows, others = np.flatnonzero(is_list), np.flatnonzero(~is_list)
     lists = table.filter(pa.array(is_list))
     owner = encode_ids(lists[LIST])[0][0] if LIST in table.column_names else query[rows]
     reader = TableReader(lists.rename_columns({"a": "score"}), "rankings")
     picked, place = find_places(reader, owner * request.slots + kind[rows], request.conventions)
-    others = np.flatnonzero(~is_list)
-    rank = pc.fill_null(table["rank"].filter(pa.array(~is_list)), _NOWHERE).to_numpy()
-    all_rows = np.concatenate((others, rows[picked]))
-    ranks = np.concatenate((rank, place)).astype(np.int32)
-    return table.take(pa.array(all_rows)), query[all_rows], kind[all_rows], ranks
+    rank = pc.fill_null(table["rank"], _NOWHERE).to_numpy()[others]
+    return np.concatenate((others, rows[picked])), np.concatenate((rank, place)).astype(np.int32)
 
 
-def _read_numbers(table: pa.Table, kind: Ints, pairs: Ragged) -> dict[str, Floats]:
+def _sum_evidence(values: list[Floats], kind: Ints, pairs: Ragged) -> dict[str, Floats]:
     """Per pair, sums of its evidence, which is on a grid, its least grade, and its grade by people."""
-    numbers = {}
     is_evidence = kind == EVIDENCE
-    for name, column in (("clicks", "a"), ("examinations", "b"), ("depth", "c")):
-        numbers[name] = pairs.sums(np.where(is_evidence, _read_floats(table, column), 0.0))
-    grade = _read_floats(table, "a")
-    floor = pairs.reduce(np.fmax, np.where(kind == FLOOR, grade, np.nan))
-    numbers["floor"] = np.where(np.isnan(floor), 0.0, floor)
-    numbers["fixed"] = pairs.reduce(np.fmax, np.where(kind == FIXED, grade, np.nan))
-    return numbers
+    names = ("clicks", "examinations", "depth")
+    sums = [pairs.sums(np.where(is_evidence, column, 0.0)) for column in values]
+    floor = pairs.reduce(np.fmax, np.where(kind == FLOOR, values[0], np.nan))
+    fixed = pairs.reduce(np.fmax, np.where(kind == FIXED, values[0], np.nan))
+    return dict(zip(names, sums, strict=True)) | {"floor": np.where(np.isnan(floor), 0.0, floor), "fixed": fixed}
+
+
+def _find_opinions(rows: Ints, kind: Ints, pairs: Ragged) -> Ints:
+    """Per pair the row of its opinions, or −1."""
+    row = np.full(pairs.size, -1)
+    of_opinions = kind == OPINION
+    row[pairs.owner[of_opinions]] = rows[of_opinions]
+    return row
 
 
 def _read_floats(table: pa.Table, name: str) -> Floats:
@@ -133,13 +137,3 @@ def _code_ranks(by_slot: list[Ranks], queries: Ragged, request: PoolRequest) -> 
         by_list = np.where(has_query(by_slot[systems + slot]), codes[systems + slot], UNKNOWN)
         columns[slot] = np.where(has_query(by_slot[slot]), codes[slot], by_list)
     return np.stack(columns, axis=1).astype(np.int32) if columns else np.zeros((queries.rows, 0), dtype=np.int32)
-
-
-def _take_opinions(
-    table: pa.Table, kind: Ints, pairs: Ragged, kept: Ints, request: PoolRequest
-) -> dict[str, pa.ChunkedArray]:
-    """Per pair its opinions, which have a row at most."""
-    row = np.full(pairs.size, -1)
-    rows = np.flatnonzero(kind == OPINION)
-    row[pairs.owner[rows]] = rows
-    return {name: table[name].take(pa.array(row[kept], mask=row[kept] < 0)) for name in request.opinions}
