@@ -7,19 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from schemas.errors import DataQualityError, InputError
 from udfs.block import Array, Block, QueryPool
 from udfs.categories import NONE, CategorySets
 from udfs.conventions import Conventions
 from udfs.document_columns import SUBTOPICS, look_up_documents, read_document_columns
-from udfs.draws import Grades, Hashes, LabelDraws
+from udfs.draws import Evidence, Grades, Hashes, LabelDraws
 from udfs.lists import build_block
 from udfs.match import keep_best_labels, match_labels, take_grades
 from udfs.order import build_sort_keys, order_rows
 from udfs.ragged import Bools, Floats, Ints, Ragged
-from udfs.tables import TableReader, encode_ids, hash_ids, hash_texts, order_by_code_point
+from udfs.tables import TableReader, encode_ids, hash_ids, hash_texts, order_by_code_point, unpack_records
 
 ROWS_PER_BLOCK = 1 << 17  # bounds memory, and keeps what the metrics share in the CPU cache
 
@@ -40,7 +39,7 @@ class LabelEvidence:
     """What labels are drawn from."""
 
     draws: LabelDraws
-    evidence: Floats  # [labels × numbers]
+    evidence: Evidence  # per label
     shown: Bools  # per label, whether it rests on evidence of its own
     query_hash: Hashes  # per query
 
@@ -153,7 +152,7 @@ def collect_lists(
     """Read the tables. Every system gets a list, possibly empty, for every query with labels or in `queries`.
 
     With `systems`, the tables come from a Spark stage: `system` is an index into these names, and the rows of rankings
-    and labels hold the columns of their documents. With `draws`, labels have a list column `evidence`.
+    and labels hold the columns of their documents. With `draws`, labels have a column `evidence`.
     """
     by_query = [source for source in (rankings, labels, queries, decisions) if source]
     (query, label_query, *other_query), query_ids = encode_ids(*[source.ids("query_id") for source in by_query])
@@ -245,8 +244,8 @@ def _read_labels(
     if draws is None:
         graded, evidence, best, ties = np.flatnonzero(~np.isnan(grade)), None, grade, None
     else:
-        graded, evidence = _read_evidence(labels, grade, draws.width)
-        best, ties = np.where(np.isnan(grade), -np.inf, grade), evidence[:, 0]
+        graded, evidence = _read_evidence(labels, grade, draws.layout)
+        best, ties = np.where(np.isnan(grade), -np.inf, grade), evidence[draws.tie]
     kept = keep_best_labels(query[graded], len(query_ids), doc[graded], best[graded], ties)
     rows = graded[kept]
     drawn = None
@@ -262,17 +261,13 @@ def _read_labels(
     )
 
 
-def _read_evidence(labels: TableReader, grade: Floats, width: int) -> tuple[Ints, Floats]:
-    """The rows that have evidence, and their evidence [rows × numbers]; every grade must have some."""
+def _read_evidence(labels: TableReader, grade: Floats, layout: np.dtype[np.void]) -> tuple[Ints, Evidence]:
+    """The rows that have evidence, and their evidence; every grade must have some."""
     column = labels.column("evidence")
     valid = column.is_valid().to_numpy()
     if (~valid & ~np.isnan(grade)).any():
         raise InputError(f"labels.evidence is empty in {(~valid & ~np.isnan(grade)).sum()} rows that have a grade")
-    lists = column.drop_null()
-    if len(lists) and pc.min_max(pc.list_value_length(lists)).as_py() != {"min": width, "max": width}:
-        raise InputError(f"labels.evidence must have {width} numbers in every row")
-    chunks = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in lists.chunks]
-    return np.flatnonzero(valid), np.concatenate([np.zeros(0), *chunks]).reshape(-1, width)
+    return np.flatnonzero(valid), unpack_records(column.drop_null(), layout, "labels.evidence")
 
 
 def _read_weights(queries: TableReader | None, query_row: Ints) -> Floats:

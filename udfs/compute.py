@@ -21,6 +21,11 @@ WITHOUT_GRADES = ("always", "labelled")  # metrics that do not depend on the gra
 SCOPES = {"list": "one ranked list", "pair": "two lists of a query", "system": "a whole system"}
 
 
+def varies_by_grades(spec: MetricSpec) -> bool:
+    """Whether a metric is another one where labels have other grades, and so has draws."""
+    return spec.metric.defined not in WITHOUT_GRADES
+
+
 def compute_metrics(block: Block, specs: Sequence[MetricSpec], conventions: Conventions) -> dict[str, Floats]:
     """Per metric key, one number per list; NaN where the metric is undefined."""
     for spec in specs:
@@ -51,7 +56,7 @@ def compute_draws(
     """
     values = np.empty((len(specs), len(grades), block.size))
     divisors = {spec.key + POOL: np.empty(values.shape[1:]) for spec in specs if spec.metric.pool is not None}
-    constant = [place for place, spec in enumerate(specs) if spec.metric.defined in WITHOUT_GRADES]
+    constant = [place for place, spec in enumerate(specs) if not varies_by_grades(spec)]
     for place in constant:
         values[place] = compute_metrics(block, [specs[place]], conventions)[specs[place].key]
     prepared = [prepare_block(block, spec, conventions) for spec in specs]

@@ -34,6 +34,40 @@ def _decode(values: pa.Array) -> pa.Array:
     return values
 
 
+def pack_rows(rows: npt.NDArray[np.generic]) -> pa.FixedSizeBinaryArray:
+    """The bytes of every row of an array, without a copy."""
+    kind = pa.binary(rows[:1].nbytes)
+    return pa.FixedSizeBinaryArray.from_buffers(kind, len(rows), [None, pa.py_buffer(np.ascontiguousarray(rows))])
+
+
+def slice_bytes(rows: pa.FixedSizeBinaryArray, start: int, most: int) -> pa.BinaryArray:
+    """At most `most` rows as bytes of any length, which is the only kind that Spark reads, without a copy."""
+    width, size = rows.type.byte_width, min(most, len(rows) - start)
+    data = rows.buffers()[1].slice((rows.offset + start) * width, size * width)
+    offsets = np.arange(size + 1, dtype=np.int32) * np.int32(width)
+    return pa.BinaryArray.from_buffers(pa.binary(), size, [None, pa.py_buffer(offsets), data])
+
+
+def join_bytes(values: pa.StringArray | pa.BinaryArray) -> pa.Buffer:
+    """All texts or bytes concatenated, without a copy."""
+    _, borders, data = values.buffers()
+    offsets = np.frombuffer(borders, dtype=np.int32)[values.offset : values.offset + len(values) + 1]
+    return data.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+
+
+def unpack_records(column: pa.ChunkedArray, layout: np.dtype[np.void], name: str) -> npt.NDArray[np.void]:
+    """Bytes of records, or numbers where a record is one, as an array of records; there are no nulls."""
+    if pa.types.is_floating(column.type):
+        column = column.cast(pa.float64())
+        parts = [chunk.to_numpy().view(np.uint8) for chunk in column.chunks]
+    else:
+        parts = [np.frombuffer(join_bytes(chunk), dtype=np.uint8) for chunk in column.chunks]
+    size, records = sum(map(len, parts)), layout.itemsize * len(column)
+    if size != records:
+        raise InputError(f"{name} must have {layout.itemsize} bytes in every row")
+    return np.concatenate([np.zeros(0, dtype=np.uint8), *parts]).view(layout)
+
+
 class TableReader:
     """A table read column by column; only the columns that are used are converted."""
 

@@ -10,16 +10,26 @@ import pyarrow as pa
 
 from udfs.block import Array, Block
 from udfs.collect import ListCollection
-from udfs.compute import compute_draws, compute_metrics, compute_pair_metrics, compute_pair_pools, compute_pools
+from udfs.compute import (
+    compute_draws,
+    compute_metrics,
+    compute_pair_metrics,
+    compute_pair_pools,
+    compute_pools,
+    varies_by_grades,
+)
 from udfs.conventions import Conventions
 from udfs.drawn import draw_blocks
 from udfs.draws import Grades, LabelDraws, find_posterior
 from udfs.ragged import Bools, Floats, Ints
 from udfs.registry import POOL, MetricSpec
+from udfs.tables import pack_rows
 
 COUNTS = ("retrieved", "duplicates", "tied", "labelled", "relevant", "judged")
 SD, DELTA_SD = "__sd", "__delta_sd"  # suffixes of the columns of a metric's spread over draws
-DRAWS = "draws"  # the column of all draws: those of the first metric of one list, those of the second, …
+# The column of all draws, as the bytes of 32-bit floats: those of the first metric that varies by grades, of the
+# second, … Spark passes bytes on as they are, and the numbers of a list one by one.
+DRAWS = "draws"
 _LISTS_AT_ONCE = 1 << 12
 
 
@@ -69,13 +79,15 @@ def tabulate_metrics(
     }
     if drawn is None:
         return columns
-    draws = np.concatenate([part[DRAWS] for part in parts] or [np.zeros((0, len(own), 0))])
+    varying = [spec.key for spec in own if varies_by_grades(spec)]
+    draws = np.concatenate([part[DRAWS] for part in parts] or [np.zeros((0, len(varying), 0))])
     if baseline is not None:
         spread = _spread_differences(collected, draws, find_posterior(drawn.draws), baseline)
-        for spec, values in zip(own, spread.T, strict=True):
-            columns[spec.key + DELTA_SD] = pa.array(values, pa.float64(), from_pandas=True)
-    ends = np.arange(len(draws) + 1, dtype=np.int32) * np.int32(draws[0].size if len(draws) else 0)
-    return columns | {DRAWS: pa.ListArray.from_arrays(ends, pa.array(draws.ravel(), pa.float32()))}
+        by_key = dict(zip(varying, spread.T, strict=True))
+        for key in [spec.key for spec in own]:
+            values = by_key[key] if key in by_key else _spread_constant(collected, columns[key + SD], baseline)
+            columns[key + DELTA_SD] = pa.array(values, pa.float64(), from_pandas=True)
+    return columns | {DRAWS: pack_rows(draws.astype("<f4", copy=False))}
 
 
 def _tabulate_block(
@@ -109,7 +121,8 @@ def _tabulate_draws(
     posterior = find_posterior(draws)
     numbers, divisors = compute_draws(block, grades, request.own, request.conventions)
     means, spreads = average_draws(numbers[:, posterior].swapaxes(0, 1))
-    values: dict[str, Array] = {DRAWS: np.ascontiguousarray(numbers.transpose(2, 0, 1), dtype=np.float32)}
+    varying = numbers[[varies_by_grades(spec) for spec in request.own]]
+    values: dict[str, Array] = {DRAWS: np.ascontiguousarray(varying.transpose(2, 0, 1), dtype=np.float32)}
     for spec, mean, spread in zip(request.own, means, spreads, strict=True):
         values |= {spec.key: mean, spec.key + SD: spread}
     values |= {name: average_draws(rows[posterior])[0] for name, rows in divisors.items()}
@@ -129,13 +142,27 @@ def _spread_differences(collected: ListCollection, draws: Floats, posterior: sli
     NaN for the baseline, and where it has no list of the query.
     """
     spread = np.full(draws.shape[:2], np.nan)
-    against = collected.index[baseline, collected.query]
-    rows = np.flatnonzero((against >= 0) & (collected.system != baseline))
+    against, rows = _pair_lists(collected, baseline)
     for start in range(0, len(rows), _LISTS_AT_ONCE):
         some = rows[start : start + _LISTS_AT_ONCE]
         pair = [draws[lists][..., posterior].astype(np.float64) for lists in (some, against[some])]
         spread[some] = average_draws((pair[0] - pair[1]).transpose(2, 0, 1))[1]
     return spread
+
+
+def _spread_constant(collected: ListCollection, deviation: pa.Array, baseline: int) -> Floats:
+    """The same for a metric that no draw changes: 0 where both lists have a deviation, which is 0."""
+    against, rows = _pair_lists(collected, baseline)
+    defined = deviation.is_valid().to_numpy(zero_copy_only=False)
+    spread = np.full(len(defined), np.nan)
+    spread[rows[defined[rows] & defined[against[rows]]]] = 0.0
+    return spread
+
+
+def _pair_lists(collected: ListCollection, baseline: int) -> tuple[Ints, Ints]:
+    """Per list, the baseline's list of its query or −1; and the lists of other systems that have one."""
+    against = collected.index[baseline, collected.query]
+    return against, np.flatnonzero((against >= 0) & (collected.system != baseline))
 
 
 def average_draws(values: Floats) -> tuple[Floats, Floats]:

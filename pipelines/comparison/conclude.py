@@ -35,9 +35,11 @@ from pipelines.scoring.score import Scorer
 from pipelines.warehouse.attempt import Attempt
 from pipelines.warehouse.concurrent import run_concurrently
 from schemas.outputs import SENSITIVITY
-from udfs.draws import EVIDENCE, PosteriorDraws
+from udfs.draws import PosteriorDraws
 from udfs.posterior.opinions import OpinionGain
 from udfs.registry import MetricSpec
+from udfs.spark.evidence import COUNTS_DDL, read_counts
+from udfs.spark.worker import run_in_worker
 from udfs.statistics.plan import EVERYTHING, Plan, Row
 from udfs.tabulate import DRAWS
 
@@ -153,8 +155,10 @@ def _measure_exposure(scored: ScoredRun) -> LogExposure | None:
     draws = scored.scorer.draws
     if not isinstance(draws, PosteriorDraws) or scored.days is None or draws.column not in scored.labels.columns:
         return None
-    clicks, examinations = (F.get(draws.column, F.lit(EVIDENCE.index(name))) for name in ("clicks", "examinations"))
-    row = scored.labels.agg(F.sum(clicks), F.sum(examinations), F.approx_count_distinct("query_id")).first()
+    counts = scored.labels.select("query_id", draws.column).mapInArrow(
+        run_in_worker(read_counts(draws.layout)), COUNTS_DDL
+    )
+    row = counts.agg(F.sum("clicks"), F.sum("examinations"), F.approx_count_distinct("query_id")).first()
     if row is None or not row[0] or not row[1]:
         return None
     days = (scored.days.last - scored.days.first).days + 1

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from pipelines.config.model import Config
 from schemas.outputs import SEGMENT_METRICS
+from udfs.compute import varies_by_grades
 from udfs.draws import LabelDraws, PosteriorDraws
 from udfs.posterior.fit import POSTERIOR
 from udfs.registry import MetricSpec
@@ -52,10 +53,12 @@ def build_plan(
 
 
 def _add_draws(plan: Plan, config: Config, specs: Sequence[MetricSpec], draws: LabelDraws) -> Plan:
+    drawn = [spec for spec in specs if spec.metric.scope == "list"]
     plan = replace(
         plan,
         draw_sets=draws.sets,
-        draw_metrics=tuple(spec.key for spec in specs if spec.metric.scope == "list"),
+        draw_metrics=tuple(spec.key for spec in drawn),
+        constant_metrics=tuple(spec.key for spec in drawn if not varies_by_grades(spec)),
     )
     if not isinstance(draws, PosteriorDraws):
         return plan

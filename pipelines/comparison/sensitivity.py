@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from pipelines.comparison.estimate import build_plan, estimate_metrics
 from pipelines.comparison.gate import judge_conditions
 from pipelines.comparison.verdicts import find_worst_verdicts
 from pipelines.config.model import Config
 from pipelines.scoring.score import Scorer
-from pipelines.warehouse.concurrent import run_concurrently
 from schemas.outputs import SENSITIVITY
 from udfs.conventions import UNJUDGED
 from udfs.registry import MetricSpec
@@ -26,6 +27,7 @@ from udfs.statistics.plan import EVERYTHING, Row
 from udfs.tabulate import DRAWS
 
 POSTERIOR, RULE, ZERO, CONDENSE = UNJUDGED  # in this order
+_CONVENTION = "_convention"  # under which an estimate was scored
 
 
 @dataclass(frozen=True)
@@ -63,18 +65,22 @@ def set_unjudged(config: Config, unjudged: str) -> Config:
 def estimate_variants(
     rescore: Scorer, labels: DataFrame, variants: Sequence[UnjudgedVariant], config: Config
 ) -> dict[str, list[Row]]:
-    """By rule, the estimates over all queries with unjudged documents counted in this way."""
+    """By rule, the estimates over all queries with unjudged documents counted in this way.
 
-    def estimate(convention: str, rules: Sequence[str]) -> dict[str, list[Row]]:
+    All in one query, in which Spark brings the lists and labels of a query together once.
+    """
+    parts, keys = [], {}
+    for convention, rules in ((RULE, (RULE,)), (ZERO, (ZERO, CONDENSE))):
         of_rules = [variant for variant in variants if variant.unjudged in rules]
-        if not of_rules:
-            return {}
-        rows = [row.asDict() for row in _estimate_by(convention, rescore, labels, of_rules, config).collect()]
-        keys = {rule: {variant.spec.key for variant in of_rules if variant.unjudged == rule} for rule in rules}
-        return {rule: [row for row in rows if row["metric"] in keys[rule]] for rule in rules}
-
-    cut, others = run_concurrently([lambda: estimate(RULE, (RULE,)), lambda: estimate(ZERO, (ZERO, CONDENSE))])
-    return {**cut, **others}
+        if of_rules:
+            estimates = _estimate_by(convention, rescore, labels, of_rules, config)
+            parts.append(estimates.withColumn(_CONVENTION, F.lit(convention)))
+        for rule in rules if of_rules else ():
+            keys[rule] = {(convention, variant.spec.key) for variant in of_rules if variant.unjudged == rule}
+    rows = [row.asDict() for row in reduce(DataFrame.unionByName, parts).collect()] if parts else []
+    return {
+        rule: [row for row in rows if (row[_CONVENTION], row["metric"]) in of_rule] for rule, of_rule in keys.items()
+    }
 
 
 def _estimate_by(

@@ -22,7 +22,7 @@ from pipelines.labels.denoise.users import find_suspect_users, mark_users, selec
 from pipelines.labels.grade import count_examinations, grade_pairs
 from pipelines.labels.judgments import measure_agreement, merge_judgments
 from pipelines.labels.log_shape import measure_log_shape
-from pipelines.labels.pool import LogEvidence, measure_positions
+from pipelines.labels.pool import LogEvidence, measure_positions, measure_traffic
 from pipelines.labels.propensity.estimate import (
     estimate_propensities,
     select_diagnostics,
@@ -182,6 +182,7 @@ def _gather_evidence(tallied: DataFrame, records: DataFrame, settings: LabelSett
     return LogEvidence(
         pairs=count_examinations(cells, records),
         positions=measure_positions(rest),
+        traffic=measure_traffic(rest),
         exponent=select_exponent(records),
         promoted=grade_pairs(cells, records, settings.grade) if left_out else None,
         learned_share=learned_share,

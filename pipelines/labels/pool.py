@@ -10,15 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from udfs.posterior.factors import ABSENT, UNKNOWN, FactorPlan
+from udfs.conventions import Conventions
+from udfs.posterior.factors import FactorPlan
 from udfs.posterior.fit import GRID
+from udfs.spark.pool import EVIDENCE, FIXED, FLOOR, LIST, OPINION, POOL_DDL, PoolRequest, collect_pool
+from udfs.spark.worker import run_in_worker
 
 LOG = "(log)"  # the serving system of a log that does not name its systems
 MOST_SERVING = 5  # systems with the most traffic; every further one adds a factor per system
-POOL = ("query_id", "doc_id", "clicks", "examinations", "depth", "rate", "floor", "fixed", "ranks")
 _PAIR = ("query_id", "doc_id")
 
 
@@ -30,25 +32,32 @@ class LogEvidence:
     """
 
     pairs: DataFrame  # query_id, doc_id, clicks_due, examinations, depth
-    positions: DataFrame  # system, query_id, doc_id, impressions, position: the usual position in a system
+    positions: DataFrame  # system, query_id, doc_id, position: the usual position in a system
+    traffic: DataFrame  # system, impressions
     exponent: DataFrame  # one row, exponent_sd: how far the curve may be off, as a power of the position
     promoted: DataFrame | None = None  # labels of these days alone, whose promotions count; None: the published ones
     learned_share: float = 0.0  # of the impressions, on days that compared systems learned from
 
 
 def measure_positions(tallied: DataFrame) -> DataFrame:
-    """Per system, query and document the impressions and the usual position, the rounded mean."""
+    """Per system, query and document the usual position, the rounded mean."""
     mean = F.sum(F.col("position") * F.col("impressions")) / F.sum("impressions")
-    return (
-        tallied.where((F.col("bits") == 0) & (F.col("impressions") > 0))
-        .groupBy(F.coalesce("system", F.lit(LOG)).alias("system"), *_PAIR)
-        .agg(F.sum("impressions").alias("impressions"), F.round(mean).cast("int").alias("position"))
-    )
+    return _select_kept(tallied).groupBy("system", *_PAIR).agg(F.round(mean).cast("int").alias("position"))
 
 
-def plan_factors(positions: DataFrame, systems: Sequence[str]) -> FactorPlan:
+def measure_traffic(tallied: DataFrame) -> DataFrame:
+    """Per system the impressions."""
+    return _select_kept(tallied).groupBy("system").agg(F.sum("impressions").alias("impressions"))
+
+
+def _select_kept(tallied: DataFrame) -> DataFrame:
+    """The kept impressions, each with a system."""
+    kept = tallied.where((F.col("bits") == 0) & (F.col("impressions") > 0))
+    return kept.withColumn("system", F.coalesce("system", F.lit(LOG)))
+
+
+def plan_factors(traffic: DataFrame, systems: Sequence[str]) -> FactorPlan:
     """The factors of the prior: the systems that served, largest traffic first, then the compared ones that did not."""
-    traffic = positions.groupBy("system").agg(F.sum("impressions").alias("impressions"))
     serving = [row["system"] for row in traffic.orderBy(F.desc("impressions"), "system").limit(MOST_SERVING).collect()]
     return FactorPlan(serving=tuple(serving), compared=tuple(name for name in systems if name not in serving))
 
@@ -56,70 +65,72 @@ def plan_factors(positions: DataFrame, systems: Sequence[str]) -> FactorPlan:
 def build_pool(
     log: LogEvidence,
     labels: DataFrame,
-    placed: DataFrame,
+    lists: DataFrame,
     plan: FactorPlan,
     *,
+    conventions: Conventions,
     top: int,
-    query_prior: float,
     opinions: DataFrame | None = None,
 ) -> DataFrame:
-    """One row per query and document of the pool, all rows of a query in one partition.
+    """One row per query and document of the pool, all rows of a query in one partition, to be given rates.
 
-    `placed` are the compared lists at their scored ranks, of which the first `top` belong to the pool. The rate of a
-    query is m_q = (x_q + p·m)/(E_q + p) with p = `query_prior`; its documents' ranks are `ABSENT` where a system
-    ranked or served the query without them, and `UNKNOWN` where it did neither. The rank in a serving system is the
-    usual position, and for queries that it never served that of its list. Columns of `opinions` beside the
-    key come along for documents of the pool; of a pair with several rows the largest value.
+    Of the compared `lists`, placed as they are scored, the first `top` belong to the pool; a column `list` says which
+    rows are one list, where a query has several of a system. A document's ranks are `ABSENT` where a system ranked or
+    served the query without it, and `UNKNOWN` where it did neither. The rank in a serving system is the usual position,
+    and for queries that it never served that of its list. `query_clicks` and `query_examinations` are those of all
+    documents. Columns of `opinions` beside the key come along; of a pair with several rows the largest value.
     """
-    evidence = log.pairs.select(
-        *_PAIR,
-        _round_to_grid("clicks_due").alias("clicks"),
-        _round_to_grid("examinations").alias("examinations"),
-        _round_to_grid("depth").alias("depth"),
-    )
+    columns = [] if opinions is None else [name for name in opinions.columns if name not in _PAIR]
+    by_list = [name for name in lists.columns if name == LIST]
     parts = [
-        evidence,
-        *_select_grades(labels, labels if log.promoted is None else log.promoted),
-        log.positions.select(*_PAIR, _find_slot(plan.serving, 0).alias("slot"), F.col("position").alias("rank")),
-        placed.select(
+        log.pairs.select(
             *_PAIR,
-            _find_slot((*plan.compared, *plan.serving), len(plan.serving)).alias("slot"),
+            F.lit(EVIDENCE).alias("kind"),
+            _round_to_grid("clicks_due").alias("a"),
+            _round_to_grid("examinations").alias("b"),
+            _round_to_grid("depth").alias("c"),
+        ),
+        *_select_grades(labels, labels if log.promoted is None else log.promoted),
+        log.positions.select(*_PAIR, _find_slot(plan.serving, 0).alias("kind"), F.col("position").alias("rank")),
+        lists.select(
+            *_PAIR,
+            _find_slot((*plan.compared, *plan.serving), len(plan.serving)).alias("kind"),
             "rank",
-            (F.col("rank") <= top).alias("listed"),
+            F.col("score").alias("a"),
+            *by_list,
         ),
     ]
     if opinions is not None:
-        parts.append(opinions)
-    columns = [] if opinions is None else [name for name in opinions.columns if name not in _PAIR]
-    rows = reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
-    slots = range(len(plan.systems) + len(plan.serving))  # positions and lists of serving systems are apart
-    pooled = (
-        rows.repartition("query_id")
-        .groupBy(*_PAIR)
-        .agg(
-            *[F.coalesce(F.sum(name), F.lit(0.0)).alias(name) for name in ("clicks", "examinations", "depth")],
-            F.max("fixed").alias("fixed"),
-            F.coalesce(F.max("floor"), F.lit(0.0)).alias("floor"),
-            F.coalesce(F.bool_or("listed"), F.lit(False)).alias("listed"),
-            *[F.min(F.when(F.col("slot") == slot, F.col("rank"))).alias(f"rank_{slot}") for slot in slots],
-            *[F.max(name).alias(name) for name in columns],
-        )
-        .where(F.col("listed") | (F.col("examinations") > 0) | F.col("fixed").isNotNull())
+        largest = opinions.groupBy(*_PAIR).agg(*[F.max(name).alias(name) for name in columns])
+        parts.append(largest.withColumn("kind", F.lit(OPINION)))
+    stream = reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
+    request = PoolRequest(
+        serving=len(plan.serving),
+        compared=len(plan.compared),
+        top=top,
+        conventions=conventions,
+        opinions=tuple(columns),
     )
-    overall = evidence.agg((F.sum("clicks") / F.sum("examinations")).alias("overall"))
-    query = Window.partitionBy("query_id")
-    clicks, examinations = F.sum("clicks").over(query), F.sum("examinations").over(query)
-    rate = (clicks + query_prior * F.col("overall")) / (examinations + query_prior)
-    rates = {"rate": rate, "ranks": _code_ranks(plan, query)}
-    return pooled.crossJoin(F.broadcast(overall)).withColumns(rates).select(*POOL, *columns)
+    schema = ", ".join([POOL_DDL, *[f"{name} {stream.schema[name].dataType.simpleString()}" for name in columns]])
+    rows = stream.where(F.col("kind").isNotNull()).repartition("query_id")
+    return rows.mapInArrow(run_in_worker(collect_pool(request)), schema)
+
+
+def add_rates(pool: DataFrame, query_prior: float) -> DataFrame:
+    """The pool with the rate of every query, m_q = (x_q + p·m)/(E_q + p) with p = `query_prior`."""
+    totals = pool.agg(F.try_divide(F.sum("clicks"), F.sum("examinations")).alias("overall")).first()
+    overall = None if totals is None else totals["overall"]
+    clicks, examinations = F.col("query_clicks"), F.col("query_examinations")
+    rate = (clicks + query_prior * F.lit(overall).cast("double")) / (examinations + query_prior)
+    return pool.withColumn("rate", rate).drop("query_clicks", "query_examinations")
 
 
 def _select_grades(labels: DataFrame, promotions: DataFrame) -> tuple[DataFrame, DataFrame]:
     """The grades by people, and the least grades by purchases and carts."""
     grade = F.col("grade").cast("double")
-    judged = labels.where(F.col("source") == "human").select(*_PAIR, grade.alias("fixed"))
-    promoted = promotions.where(F.col("reason").startswith("promoted")).select(*_PAIR, grade.alias("floor"))
-    return judged, promoted
+    judged = labels.where(F.col("source") == "human").select(*_PAIR, F.lit(FIXED).alias("kind"), grade.alias("a"))
+    promoted = promotions.where(F.col("reason").startswith("promoted"))
+    return judged, promoted.select(*_PAIR, F.lit(FLOOR).alias("kind"), grade.alias("a"))
 
 
 def _round_to_grid(column: str) -> Column:
@@ -133,21 +144,3 @@ def _find_slot(systems: Sequence[str], start: int) -> Column:
     for place, system in enumerate(systems, start):
         slot = F.when(F.col("system") == system, F.lit(place)).otherwise(slot)
     return slot
-
-
-def _code_ranks(plan: FactorPlan, query: object) -> Column:
-    """The ranks of a document in all systems of the plan."""
-    serving, systems = len(plan.serving), len(plan.systems)
-    positions = [_code_position(slot, systems + slot, query) for slot in range(serving)]
-    lists = [F.coalesce(F.col(f"rank_{slot}"), F.lit(ABSENT)) for slot in range(serving, systems)]
-    return F.array(*positions, *lists)
-
-
-def _code_position(shown: int, listed: int, query: object) -> Column:
-    """The rank in a serving system: by what it showed, or else by its list."""
-    rank = F.lit(UNKNOWN)
-    for slot in (listed, shown):
-        column = F.col(f"rank_{slot}")
-        has_query = F.max(column).over(query).isNotNull()  # type: ignore[arg-type]
-        rank = F.when(has_query, F.coalesce(column, F.lit(ABSENT))).otherwise(rank)
-    return rank

@@ -24,10 +24,11 @@ from pipelines.labels.opinions import (
     name_levels,
     select_opinions,
 )
-from pipelines.labels.pool import LogEvidence, build_pool, plan_factors
+from pipelines.labels.pool import LogEvidence, add_rates, build_pool, plan_factors
 from pipelines.labels.settings import GradeSettings
 from pipelines.warehouse.attempt import Attempt
 from schemas.outputs import LABEL_POSTERIORS, LABEL_PRIOR
+from udfs.conventions import Conventions
 from udfs.posterior.factors import KNOWN, Factor, cross_levels
 from udfs.posterior.fit import Prior
 from udfs.posterior.opinions import OpinionGain
@@ -55,9 +56,10 @@ def publish_posterior(
     attempt: Attempt,
     log: LogEvidence,
     labels: DataFrame,
-    placed: DataFrame,
+    lists: DataFrame,
     settings: GradeSettings,
     *,
+    conventions: Conventions,
     systems: Sequence[str],
     not_vouched: Sequence[str],
     other_days: Sequence[str],
@@ -68,15 +70,14 @@ def publish_posterior(
 ) -> LabelPosterior:
     """Fit the prior of a run's pool, and publish it with the posterior of every document.
 
-    `placed` are the lists of `systems` at their scored ranks; `top` is the largest cut-off. `not_vouched` are the
+    `lists` are those of `systems`, as `build_pool` takes them; `top` is the largest cut-off. `not_vouched` are the
     systems that may have learned from clicks, `other_days` those of them that learned from none of this evidence.
     Columns of `opinions` beside the key are factors of the prior.
     """
-    plan = plan_factors(log.positions, systems)
+    plan = plan_factors(log.traffic, systems)
     outside = None if opinions is None else select_opinions(opinions)
-    pool = attempt.checkpoint(
-        build_pool(log, labels, placed, plan, top=top, query_prior=settings.query_prior, opinions=outside)
-    )
+    rows = build_pool(log, labels, lists, plan, conventions=conventions, top=top, opinions=outside)
+    pool = add_rates(attempt.checkpoint(rows), settings.query_prior)
     scales = choose_scales(pool, list_opinions(opinions))
     plan, pool = add_opinions(plan, scales), cast_numbers(pool, scales)
     subsets = list_subsets(plan)

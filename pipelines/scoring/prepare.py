@@ -16,12 +16,12 @@ from pipelines.labels.pool import LogEvidence
 from pipelines.labels.prior import LabelPosterior, publish_posterior
 from pipelines.labels.publish import PublishedLabels
 from pipelines.scoring.page_traffic import KEY, PageLists, build_page_lists
-from pipelines.scoring.place import place_documents
 from pipelines.scoring.score import Scorer, ScoringTables
 from pipelines.scoring.systems import score_systems
 from pipelines.warehouse.attempt import Attempt
 from udfs.conventions import Conventions
 from udfs.draws import LabelDraws, NormalDraws, PosteriorDraws
+from udfs.spark.pool import LIST
 
 if TYPE_CHECKING:
     from udfs.posterior.fit import Prior
@@ -46,8 +46,9 @@ def fit_posterior(
         attempt,
         labels.evidence,
         labels.labels,
-        place_documents(lists, conventions) if pages is None else _place_lists(pages, conventions),
+        lists if pages is None else _split_lists(pages),
         config.labels.grade,
+        conventions=conventions,
         systems=inputs.systems,
         not_vouched=[system for system in inputs.systems if not config.vouches_for(system)],
         other_days=_list_other_days(inputs, labels.evidence, config),
@@ -58,11 +59,10 @@ def fit_posterior(
     )
 
 
-def _place_lists(pages: PageLists, conventions: Conventions) -> DataFrame:
-    """The documents of all lists of a query, each at its rank in its own list."""
+def _split_lists(pages: PageLists) -> DataFrame:
+    """All lists of a query, each under a name of its own."""
     lists, keys = pages.split_lists()
-    placed = place_documents(lists, conventions).withColumnRenamed("query_id", KEY)
-    return placed.join(keys, KEY).drop(KEY)
+    return lists.withColumnRenamed("query_id", KEY).join(keys, KEY).withColumnRenamed(KEY, LIST)
 
 
 def _list_other_days(inputs: ValidatedInputs, evidence: LogEvidence, config: Config) -> list[str]:

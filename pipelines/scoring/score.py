@@ -22,7 +22,7 @@ from schemas.outputs import QUERY_METRICS
 from schemas.table import Column as TableColumn
 from schemas.table import Table
 from udfs.conventions import POINT_RULE, Conventions
-from udfs.draws import EVIDENCE, LabelDraws, NormalDraws, PosteriorDraws
+from udfs.draws import LabelDraws, NormalDraws, PosteriorDraws
 from udfs.registry import POOL, MetricSpec
 from udfs.spark.score import DECISION, DECISION_COLUMNS, LABEL, QUERY, ScoreRequest, score_queries
 from udfs.spark.worker import run_in_worker
@@ -168,7 +168,7 @@ def score_lists(
     )
     schema = table.struct()
     if draws is not None:
-        schema = schema.add(DRAWS, T.ArrayType(T.FloatType()))
+        schema = schema.add(DRAWS, T.BinaryType())
     by_query = _repartition_by_query(stream, rows)
     return by_query.mapInArrow(run_in_worker(score_queries(request)), schema).select(*columns)
 
@@ -215,7 +215,8 @@ def _select_labels(
 ) -> DataFrame:
     """The rows of the labels; without draws of a posterior, only of documents that were shown."""
     if "evidence" in labels.columns and not isinstance(draws, PosteriorDraws):
-        labels = labels.where(F.col("evidence").isNull() | (F.get("evidence", F.lit(EVIDENCE.index("shown"))) > 0))
+        shown = F.substring("evidence", 1, 1) == F.lit(b"\x01")  # see `lay_out_evidence`
+        labels = labels.where(F.col("evidence").isNull() | shown)
     subtopics = []
     if with_subtopics:
         category = F.lit(None).cast("array<bigint>") if documents is None else F.col("category")
@@ -226,7 +227,7 @@ def _select_labels(
         subtopics.append(category.alias("category"))
     evidence = []
     if isinstance(draws, NormalDraws):
-        deviation = F.array(F.coalesce(NormalDraws.column, F.lit(0.0)))
+        deviation = F.coalesce(F.col(NormalDraws.column).cast("double"), F.lit(0.0))
         evidence.append(F.when(F.col("grade").isNotNull(), deviation).alias("evidence"))
     elif draws is not None:
         evidence.append(F.col("evidence"))

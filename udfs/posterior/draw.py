@@ -145,10 +145,11 @@ def _find_gamma(
 
 def _select_strength(strength: Singles, product: Singles) -> Singles:
     """The strength of every document and draw, by the class of its exp(Σ f)."""
-    columns = strength.T
-    selected = np.broadcast_to(columns[0], product.shape)
-    for edge, above in zip(STRENGTH_EDGES, columns[1:], strict=True):
-        selected = np.where(product >= np.float32(edge), above, selected)
+    level = np.zeros(product.shape, dtype=np.int8)
+    for edge in STRENGTH_EDGES:
+        level += (product >= np.float32(edge)).view(np.int8)
+    draws, classes = strength.shape
+    selected: Singles = strength.ravel().take(level + np.arange(draws) * classes)
     return selected
 
 

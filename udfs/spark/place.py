@@ -10,7 +10,7 @@ import pyarrow as pa
 from udfs.collect import order_table
 from udfs.conventions import Conventions
 from udfs.lists import find_duplicates
-from udfs.ragged import Ragged
+from udfs.ragged import Ints, Ragged
 from udfs.tables import TableReader, encode_ids, hash_ids
 
 Batches = Iterable[pa.RecordBatch]
@@ -32,13 +32,19 @@ def place_table(rankings: pa.Table, conventions: Conventions) -> pa.Table:
     reader = TableReader(rankings, "rankings")
     (query,), _ = encode_ids(reader.ids("query_id"))
     (system,), systems = encode_ids(reader.ids("system"))
-    (doc,) = hash_ids(reader.ids("doc_id"))
-    owner = np.unique(query * len(systems) + system, return_inverse=True)[1]
+    rows, rank = find_places(reader, query * len(systems) + system, conventions)
+    placed = rankings.select(["system", "query_id", "doc_id"]).take(pa.array(rows))
+    return placed.append_column("rank", pa.array(rank, pa.int32()))
+
+
+def find_places(rankings: TableReader, key: Ints, conventions: Conventions) -> tuple[Ints, Ints]:
+    """The rows that are scored, list by list in order, and their ranks; `key` says which rows are a list."""
+    (doc,) = hash_ids(rankings.ids("doc_id"))
+    owner = np.unique(key, return_inverse=True)[1]
     lists = Ragged.of_lengths(np.bincount(owner))
-    order, _ = order_table(reader, owner, lists, conventions)
+    order, _ = order_table(rankings, owner, lists, conventions)
     rows = np.arange(lists.rows) if order is None else order
     unique = ~find_duplicates(lists, doc[rows])
     if conventions.depth is not None:
         unique[unique] = lists.keep(unique).place <= conventions.depth
-    placed = rankings.select(["system", "query_id", "doc_id"]).take(pa.array(rows[unique]))
-    return placed.append_column("rank", pa.array(lists.keep(unique).place, pa.int32()))
+    return rows[unique], lists.keep(unique).place

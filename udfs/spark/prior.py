@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from udfs.draws import EVIDENCE
+from udfs.draws import EVIDENCE, lay_out_evidence
 from udfs.posterior.draw import CUTS, PoolEvidence, describe_posterior, draw_grades
 from udfs.posterior.factors import Codes, FactorPlan, bin_factors
 from udfs.posterior.fit import (
@@ -32,7 +32,7 @@ from udfs.posterior.fit import (
 from udfs.posterior.gamma import Singles
 from udfs.posterior.opinions import OpinionScale, bin_opinions
 from udfs.ragged import Bools, Floats, Ragged
-from udfs.tables import encode_ids, hash_texts
+from udfs.tables import encode_ids, hash_texts, pack_rows, slice_bytes
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -42,7 +42,7 @@ SPREAD_DDL = "subset int, documents bigint, covered bigint, variance double"
 POSTERIOR_DDL = (
     "query_id string, doc_id string, relevance double, relevance_sd double, relevance_low double, "
     "relevance_high double, lift double, grade double, grade_mean double, grade_sd double, grade_draws string, "
-    "source string, evidence array<double>"
+    "source string, evidence binary"
 )
 _LOW, _HIGH = 0.05, 0.95
 _SOURCES = pa.array(["human", "behaviour", "prior"])  # NumPy's text becomes several arrays above some million rows
@@ -173,9 +173,10 @@ def _describe_rows(
     lift = posterior.mean / np.maximum(posterior.base[pool.queries.owner], 1e-300)
     grade = np.maximum(np.digitize(lift, cuts), pool.floor)
     shown = (pool.examinations > 0) | ~np.isnan(pool.fixed)
-    numbers = {name: getattr(pool, name) for name in EVIDENCE if name != "shown"} | {"shown": shown}
-    evidence = np.column_stack([*(numbers[name] for name in EVIDENCE), pool.codes]).astype(np.float64)
-    width = evidence.shape[1]
+    evidence = np.empty(len(shown), dtype=lay_out_evidence(pool.codes.shape[1]))
+    evidence["shown"] = shown
+    for name in ("codes", *EVIDENCE):
+        evidence[name] = getattr(pool, name)
     return pa.RecordBatch.from_pydict(
         {
             "query_id": table["query_id"].combine_chunks(),
@@ -188,9 +189,7 @@ def _describe_rows(
             "grade": np.where(np.isnan(pool.fixed), grade, pool.fixed),
             **_describe_grades(draw_grades(prior, POSTERIOR, pool, cuts)),
             "source": _SOURCES.take(pa.array(np.where(~np.isnan(pool.fixed), 0, np.where(shown, 1, 2)))),
-            "evidence": pa.ListArray.from_arrays(
-                pa.array(np.arange(len(evidence) + 1, dtype=np.int32) * width), evidence.ravel()
-            ),
+            "evidence": slice_bytes(pack_rows(evidence), 0, len(evidence)),
         }
     )
 

@@ -19,8 +19,8 @@ from udfs.draws import LabelDraws
 from udfs.ragged import Bools
 from udfs.registry import MetricSpec, parse_metrics
 from udfs.statistics.counting import CountingRule
-from udfs.tables import TableReader
-from udfs.tabulate import tabulate_metrics
+from udfs.tables import TableReader, join_bytes, slice_bytes
+from udfs.tabulate import DRAWS, tabulate_metrics
 
 # `source` is the kind of a row: from 0 on, a document ranked by the system of that index; LABEL; QUERY; from DECISION
 # downwards, a decision of the first, second, … system. `value` is a score, a grade, or the weight of a query. `text` is
@@ -37,6 +37,8 @@ DECISION_COLUMNS = {
 }
 
 Batches = Iterable[pa.RecordBatch]
+
+_ROWS_PER_BATCH = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def score_queries(request: ScoreRequest) -> Callable[[Batches], Batches]:
         specs = parse_metrics(request.metrics)  # in the worker, to keep kernels out of the closure
         filled = [batch for batch in batches if batch.num_rows]
         if filled:
-            yield _score_rows(pa.Table.from_batches(filled), specs, request)
+            yield from _split_rows(_score_rows(pa.Table.from_batches(filled), specs, request))
 
     return run
 
@@ -109,6 +111,14 @@ def _score_rows(table: pa.Table, specs: Sequence[MetricSpec], request: ScoreRequ
     return pa.RecordBatch.from_pydict({name: columns[name] for name in request.columns})
 
 
+def _split_rows(batch: pa.RecordBatch) -> Batches:
+    """The rows in pieces of bounded size, so that draws need no offsets beyond 32 bits."""
+    at = batch.schema.get_field_index(DRAWS)
+    for start in range(0, batch.num_rows, _ROWS_PER_BATCH):
+        piece = batch.slice(start, _ROWS_PER_BATCH)
+        yield piece if at < 0 else piece.set_column(at, DRAWS, slice_bytes(batch[at], start, _ROWS_PER_BATCH))
+
+
 def _select_rows(table: pa.Table, mask: Bools, *columns: str) -> pa.Table:
     """The rows of the mask under the column names of the table they came from."""
     sources = {"score": "value", "grade": "value", "weight": "value", "doc_id": "text", "subtopics": "category"}
@@ -138,15 +148,8 @@ def _parse_json(lines: pa.ChunkedArray, fields: Mapping[str, pa.DataType]) -> di
     """The fields of JSON lines, each of which ends with a newline."""
     if not fields or not len(lines):
         return {name: pa.chunked_array([], kind) for name, kind in fields.items()}
-    text = _join_bytes(pa.concat_arrays(lines.chunks))
+    text = join_bytes(pa.concat_arrays(lines.chunks))
     options = pyarrow.json.ParseOptions(explicit_schema=pa.schema(fields.items()), unexpected_field_behavior="ignore")
     whole = pyarrow.json.ReadOptions(use_threads=False, block_size=text.size + 1)
     table = pyarrow.json.read_json(pa.BufferReader(text), read_options=whole, parse_options=options)
     return {name: table[name] for name in fields}
-
-
-def _join_bytes(texts: pa.StringArray) -> pa.Buffer:
-    """All texts concatenated, without a copy."""
-    _, borders, data = texts.buffers()
-    offsets = np.frombuffer(borders, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    return data.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +14,12 @@ import pyarrow as pa
 from udfs.ragged import Bools, Floats, Ints
 from udfs.statistics.plan import BETWEEN, EVERYTHING, Plan, name_value
 from udfs.statistics.resample import Hashes
+from udfs.tables import join_bytes
 
 # 64-bit hashes of the query and of its independent unit, and the numbers of the plan as one list: a list is transferred
 # to Python faster than columns, and many lists are a matrix. No segment begins with an underscore.
 QUERY, UNIT, NUMBERS = "_query", "_unit", "_numbers"
-DRAWS = "_draws"  # the draws of all metrics, one after the other, as 32-bit floats
-
-Number = TypeVar("Number", np.float32, np.float64)
+DRAWS = "_draws"  # the draws of all metrics, one after the other, as the bytes of 32-bit floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +32,9 @@ class Frame:
     at: Ints
     codes: tuple[Ints, ...]  # per cut of the plan, the cell of each query
     cells: tuple[list[str], ...]  # per cut, the names of its cells
-    draws: npt.NDArray[np.float32] | None = None  # rows × metrics × draws of their labels, where they were drawn
+    draws: npt.NDArray[np.float32] | None = (
+        None  # rows × varying metrics × draws of their labels, where they were drawn
+    )
 
     @property
     def size(self) -> int:
@@ -57,7 +58,7 @@ class Frame:
         return numbers
 
     def label_draws(self, system: int, part: slice) -> Floats:
-        """Some queries × metrics × draws of one system; NaN where it has no row."""
+        """Some queries × varying metrics × draws of one system; NaN where it has no row."""
         assert self.draws is not None
         rows = self.at[system, part]
         draws: Floats = self.draws[rows].astype(np.float64)
@@ -79,15 +80,15 @@ def build_frame(table: pa.Table, plan: Plan) -> Frame:
     at[place[system[order]], owner] = order
     columns = {name: _encode(table[name]) for name in plan.columns}
     cut = [_name_cells([columns[name] for name in names], order[starts]) for names in plan.cuts]
-    shape = (len(plan.draw_metrics), plan.draws)
+    shape = (sum(plan.varying), plan.draws)
     return Frame(
-        values=_stack_lists(table[NUMBERS], np.float64, len(plan.numbers)),
+        values=_stack_lists(table[NUMBERS], len(plan.numbers)),
         weight=table["weight"].to_numpy()[order[starts]],
         unit=unit[starts],
         at=at,
         codes=tuple(codes for codes, _ in cut),
         cells=tuple(cells for _, cells in cut),
-        draws=_stack_lists(table[DRAWS], np.float32, *shape) if plan.draw_sets else None,
+        draws=_stack_bytes(table[DRAWS], *shape) if plan.draw_sets else None,
     )
 
 
@@ -148,7 +149,13 @@ def _read_hashes(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
     return numbers
 
 
-def _stack_lists(lists: pa.ChunkedArray, kind: type[Number], *shape: int) -> npt.NDArray[Number]:
-    """Lists of equal length as the rows of an array, each of this shape; null becomes NaN."""
+def _stack_lists(lists: pa.ChunkedArray, width: int) -> Floats:
+    """Lists of equal length as the rows of an array; null becomes NaN."""
     numbers = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in lists.chunks]
-    return np.concatenate(numbers).astype(kind, copy=False).reshape(len(lists), *shape)
+    return np.concatenate(numbers).astype(np.float64, copy=False).reshape(len(lists), width)
+
+
+def _stack_bytes(rows: pa.ChunkedArray, *shape: int) -> npt.NDArray[np.float32]:
+    """The bytes of equally many numbers as the rows of an array, each of this shape."""
+    numbers = [np.frombuffer(join_bytes(chunk), dtype="<f4") for chunk in rows.chunks if len(chunk)]
+    return np.concatenate([np.zeros(0, dtype=np.float32), *numbers]).reshape(len(rows), *shape)

@@ -35,7 +35,9 @@ def fill_draws(frame: Frame, part: slice, numbers: Sequence[Floats], plan: Plan)
     columns = [plan.numbers.index(name) for name in plan.draw_metrics]
     filled = []
     for system, of_system in enumerate(numbers):
-        draws = frame.label_draws(system, part)
+        values = of_system[:, columns].astype(np.float32)  # those of constant metrics are all their draws
+        draws = np.repeat(values[..., None].astype(np.float64), plan.draws, axis=2)
+        draws[:, plan.varying] = frame.label_draws(system, part)
         np.copyto(draws, of_system[:, columns, None], where=np.isnan(draws))
         draws *= GRID_OF_DRAWS
         np.rint(draws, out=draws)

@@ -47,6 +47,7 @@ class Plan:
     seed: int = 0
     draw_sets: tuple[tuple[str, int], ...] = ()  # sets of drawn labels with their sizes, in the order of the draws
     draw_metrics: tuple[str, ...] = ()  # those of the metrics that have draws, in the order of the draws
+    constant_metrics: tuple[str, ...] = ()  # those of them that are the same in every draw, and have no column of draws
     not_vouched: tuple[str, ...] = ()  # systems that never served and may have learned from clicks
     unseen: tuple[str | None, ...] = ()  # per metric, the column with the share of its weight on unseen documents
     exponents: tuple[float, ...] = ()  # the change of the examination curve's exponent in each posterior draw
@@ -60,6 +61,11 @@ class Plan:
     def draws(self) -> int:
         """The number of draws of all sets."""
         return sum(size for _, size in self.draw_sets)
+
+    @property
+    def varying(self) -> list[bool]:
+        """Which of the metrics with draws differ between draws."""
+        return [key not in self.constant_metrics for key in self.draw_metrics]
 
     def find_set(self, name: str) -> slice | None:
         """Where the draws of a set are among all draws; None where there is no such set."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -15,11 +16,11 @@ from pipelines.inputs.validate import ValidatedInputs
 from pipelines.labels.judgments import select_sampled_judgments
 from pipelines.scoring.score import Scorer
 from schemas.errors import InputError
-from udfs.draws import EVIDENCE, PosteriorDraws
+from udfs.draws import PosteriorDraws
 from udfs.registry import MetricSpec, parse_metric
+from udfs.spark.evidence import FIXED, fix_grades
+from udfs.spark.worker import run_in_worker
 from udfs.statistics.counting import JUDGED
-
-_FIXED, _SHOWN = EVIDENCE.index("fixed"), EVIDENCE.index("shown")
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def score_judged_queries(
         rows=0,
         baseline=None,
     )
-    by_judges = again(_fix_grades(labels.join(queries, "query_id", "left_semi"), sheet))
+    by_judges = again(_fix_grades(labels.join(queries, "query_id", "left_semi"), sheet, scorer.draws.layout))
     keys = [spec.key for spec in specs]
     by_model = segmented.join(queries, "query_id", "left_semi").select("system", "query_id", *segments, *keys)
     return JudgedTables(
@@ -104,16 +105,9 @@ def score_judged_queries(
     )
 
 
-def _fix_grades(labels: DataFrame, sheet: DataFrame) -> DataFrame:
+def _fix_grades(labels: DataFrame, sheet: DataFrame, layout: np.dtype[np.void]) -> DataFrame:
     """The labels with the sheet's grades; only what the sheet grades counts as judged."""
     graded = sheet.where(F.col("grade").isNotNull()).select("query_id", "doc_id", F.col("grade").alias("_grade"))
     joined = labels.join(F.broadcast(graded), ["query_id", "doc_id"], "left")
-    grade = F.col("_grade").cast("double")
-    shown = F.col("_grade").isNotNull()
-    evidence = F.transform(
-        PosteriorDraws.column,
-        lambda value, at: (
-            F.when(at == _SHOWN, shown.cast("double")).when((at == _FIXED) & shown, grade).otherwise(value)
-        ),
-    )
-    return joined.withColumn(PosteriorDraws.column, evidence).drop("_grade")
+    rows = joined.select(*labels.columns, F.col("_grade").cast("double").alias(FIXED))
+    return rows.mapInArrow(run_in_worker(fix_grades(layout)), labels.schema)

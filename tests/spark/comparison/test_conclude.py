@@ -204,8 +204,9 @@ def test_an_unknown_baseline_is_named(spark: SparkSession, tmp_path: Path) -> No
 
 
 def test_neither_partitions_nor_order_change_an_estimate(spark: SparkSession) -> None:
-    noise = [(F.col("m") + F.sin(n * F.col("m")) / 20).cast("float") for n in range(1, 10)]
-    table = query_metrics(spark).withColumn("draws", F.array(*noise))
+    scored = query_metrics(spark).toPandas()
+    noise = scored.m.to_numpy()[:, None] + np.sin(np.outer(scored.m, np.arange(1, 10))) / 20
+    table = spark.createDataFrame(scored.assign(draws=[row.tobytes() for row in noise.astype(np.float32)]))
     sets = (("posterior", 4), ("main_effects", 1), ("own_factor_removed", 4))
     plan = replace(PLAN, draw_sets=sets, draw_metrics=("m",), not_vouched=("b",))
     answers = [

@@ -185,8 +185,8 @@ def test_days_that_a_compared_system_learned_from_are_no_evidence(
     whole = built.evidence.pairs.toPandas().set_index(key)[sums].sort_index()
     added = pd.concat([rest.evidence.pairs.toPandas() for rest in rests]).groupby(key)[sums].sum().sort_index()
     pd.testing.assert_frame_equal(added, whole, check_exact=False, rtol=1e-9)
-    shown = rests[0].evidence.positions.agg(F.sum("impressions")).first()
-    every = built.evidence.positions.agg(F.sum("impressions")).first()
+    shown = rests[0].evidence.traffic.agg(F.sum("impressions")).first()
+    every = built.evidence.traffic.agg(F.sum("impressions")).first()
     assert shown is not None and every is not None
     assert shown[0] == pytest.approx((1 - shares[0]) * every[0])
     examined = [built.labels.agg(F.sum("examinations")).first(), rests[0].labels.agg(F.sum("examinations")).first()]

@@ -3,6 +3,8 @@
 from pyspark.sql import SparkSession
 
 from pipelines.labels.pool import LogEvidence, build_pool
+from schemas.inputs import RANKINGS
+from udfs.conventions import Conventions
 from udfs.posterior.factors import ABSENT, UNKNOWN, FactorPlan
 
 
@@ -13,9 +15,10 @@ def test_a_serving_system_has_the_ranks_of_its_list_for_queries_that_it_never_se
             "query_id string, doc_id string, clicks_due double, examinations double, depth double",
         ),
         positions=spark.createDataFrame(
-            [("production", "served", "a", 10, 1), ("production", "served", "b", 10, 2)],
-            "system string, query_id string, doc_id string, impressions bigint, position int",
+            [("production", "served", "a", 1), ("production", "served", "b", 2)],
+            "system string, query_id string, doc_id string, position int",
         ),
+        traffic=spark.createDataFrame([("production", 20)], "system string, impressions bigint"),
         exponent=spark.createDataFrame([], "exponent_sd double"),
     )
     labels = spark.createDataFrame([], "query_id string, doc_id string, grade double, source string, reason string")
@@ -26,12 +29,12 @@ def test_a_serving_system_has_the_ranks_of_its_list_for_queries_that_it_never_se
         ("candidate", "new"): "yz",
         ("candidate", "only"): "q",
     }
-    placed = spark.createDataFrame(
-        [(*key, doc, rank) for key, docs in lists.items() for rank, doc in enumerate(docs, 1)],
-        "system string, query_id string, doc_id string, rank int",
-    )
+    ranked = [(*key, doc, rank, None) for key, docs in lists.items() for rank, doc in enumerate(docs, 1)]
     plan = FactorPlan(("production",), ("candidate",))
-    rows = build_pool(log, labels, placed, plan, top=10, query_prior=200.0).collect()
+    pool = build_pool(
+        log, labels, spark.createDataFrame(ranked, RANKINGS.struct()), plan, conventions=Conventions(), top=10
+    )
+    rows = pool.collect()
     assert {(row["query_id"], row["doc_id"]): tuple(row["ranks"]) for row in rows} == {
         ("served", "a"): (1, 2),  # what the log showed decides, whatever the list says
         ("served", "b"): (2, ABSENT),

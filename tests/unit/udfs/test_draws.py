@@ -11,10 +11,19 @@ import pyarrow.compute as pc
 import pytest
 
 from schemas.errors import InputError
-from tests.helpers.drawn import PLAN, POSTERIOR, Tables, collect, draw_tables, fit_labels
+from tests.helpers.drawn import (
+    PLAN,
+    POSTERIOR,
+    Tables,
+    collect,
+    draw_tables,
+    fit_labels,
+    pack_evidence,
+    unpack_evidence,
+)
 from udfs.collect import ListCollection
 from udfs.compute import compute_draws, compute_metrics, compute_pools
-from udfs.draws import EVIDENCE, NormalDraws, PosteriorDraws
+from udfs.draws import NormalDraws, PosteriorDraws
 from udfs.posterior.draw import CUTS
 from udfs.ragged import Ints
 from udfs.registry import METRICS, parse_metrics
@@ -82,9 +91,8 @@ def test_a_metric_is_the_mean_over_the_posterior_draws_with_its_spread() -> None
     rows = tabulate(collect(tables, PosteriorDraws(prior, CUTS)), ["ndcg@5", "judged@5", "recall(rel=3)@5"])
     differ = 0
     for (system, query), row in rows.items():
-        draws = np.array(row["draws"], dtype=np.float64).reshape(3, 18)[:, :6]
-        base = np.array(rows["a", query]["draws"], dtype=np.float64).reshape(3, 18)[:, :6]
-        for key, own, against in zip(["ndcg_at_5", "judged_at_5", "recall_rel_3_at_5"], draws, base, strict=True):
+        draws, base = (np.frombuffer(of["draws"], np.float32).reshape(2, 18)[:, :6] for of in (row, rows["a", query]))
+        for key, own, against in zip(["ndcg_at_5", "recall_rel_3_at_5"], draws, base, strict=True):
             defined = own[~np.isnan(own)]
             if len(defined) < 2:
                 assert row[f"{key}__sd"] is None
@@ -99,6 +107,7 @@ def test_a_metric_is_the_mean_over_the_posterior_draws_with_its_spread() -> None
             elif len(difference) > 1:
                 assert row[f"{key}__delta_sd"] == pytest.approx(difference.std(ddof=1), abs=1e-6)
         assert row["judged_at_5__sd"] == (0 if row["labelled"] else None)
+        assert row["judged_at_5__delta_sd"] == (0 if row["labelled"] and system != "a" else None)
     assert differ, "no draw was undefined, so leaving it out was not tried"
 
 
@@ -121,10 +130,9 @@ def test_neither_the_order_of_rows_nor_the_queries_beside_matter() -> None:
 
 def test_grades_that_people_fixed_score_as_judgments_do() -> None:
     tables = keep_graded(draw_tables())
-    evidence = tables[1]["evidence"].to_pylist()
-    for numbers, grade in zip(evidence, tables[1]["grade"].to_pylist(), strict=True):
-        numbers[EVIDENCE.index("fixed")], numbers[EVIDENCE.index("shown")] = grade, 1.0
-    labels = tables[1].set_column(3, "evidence", pa.array(evidence))
+    evidence = unpack_evidence(tables[1])
+    evidence["fixed"], evidence["shown"] = tables[1]["grade"].to_numpy(), 1
+    labels = tables[1].set_column(3, "evidence", pack_evidence(evidence))
     drawn = tabulate(collect((tables[0], labels, tables[2]), PosteriorDraws(fit_labels(tables[1]), CUTS)), LIST_METRICS)
     plain = tabulate(collect(tables, None), LIST_METRICS)
     for key, row in plain.items():
@@ -134,9 +142,9 @@ def test_grades_that_people_fixed_score_as_judgments_do() -> None:
 
 def test_documents_that_nobody_was_shown_are_not_judged_but_unseen() -> None:
     ranked = pa.table({"system": ["a"] * 4, "query_id": ["q"] * 4, "doc_id": list("abcd"), "rank": [1, 2, 3, 4]})
-    seen, hidden = [1.0, 5.0, 0.0, 0.2, 0.0, np.nan, 1.0], [0.0, 0.0, 0.0, 0.2, 0.0, np.nan, 0.0]
-    codes = [0.0] * len(PLAN.factors)
-    evidence = [[*seen, *codes], [*hidden, *codes], [*hidden, *codes]]
+    codes = [0] * len(PLAN.factors)
+    seen, hidden = (1, codes, 1.0, 5.0, 0.0, 0.2, 0.0, np.nan), (0, codes, 0.0, 0.0, 0.0, 0.2, 0.0, np.nan)
+    evidence = pack_evidence([seen, hidden, hidden])
     labels = pa.table({"query_id": ["q"] * 3, "doc_id": list("abx"), "grade": [2.0, None, 1.0], "evidence": evidence})
     documents = pa.table({"doc_id": ["a"], "category": ["x"], "popularity": [1.0]})
     draws = PosteriorDraws(fit_labels(draw_tables()[1]), CUTS)
@@ -154,7 +162,7 @@ def test_documents_that_nobody_was_shown_are_not_judged_but_unseen() -> None:
 def test_human_grades_are_drawn_around_them_and_metrics_stay() -> None:
     tables = keep_graded(draw_tables(queries=200))
     spread = np.where(np.arange(len(tables[1])) % 3, 0.4, 0.0)
-    labels = tables[1].set_column(3, "evidence", pa.array(spread[:, None].tolist()))
+    labels = tables[1].set_column(3, "evidence", pa.array(spread))
     collected = collect((tables[0], labels, tables[2]), NormalDraws(draws=40, seed=1, max_grade=3.0))
     ((part, _, _),) = collected.blocks()
     grades, order = collected.draw_labels(part), find_label_rows(collected, labels)
@@ -190,14 +198,14 @@ def test_draws_that_are_equal_have_that_mean_exactly() -> None:
 def test_a_grade_without_evidence_is_an_error() -> None:
     tables = keep_graded(draw_tables())
     evidence = [None, *tables[1]["evidence"].to_pylist()[1:]]
-    labels = tables[1].set_column(3, "evidence", pa.array(evidence, pa.list_(pa.float64())))
+    labels = tables[1].set_column(3, "evidence", pa.array(evidence, pa.binary()))
     with pytest.raises(InputError, match="evidence is empty in 1 rows"):
         collect((tables[0], labels, tables[2]), PosteriorDraws(fit_labels(tables[1]), CUTS))
 
 
 def test_evidence_for_another_prior_is_an_error() -> None:
     tables = keep_graded(draw_tables())
-    with pytest.raises(InputError, match="evidence must have 1 numbers"):
+    with pytest.raises(InputError, match="evidence must have 8 bytes in every row"):
         collect(tables, NormalDraws(draws=2, seed=0))
 
 

@@ -52,6 +52,8 @@ def draw_table(n: int = 60, *, gap: float = 0.03, removed: float = -0.2) -> pd.D
 def run(parts: Sequence[pd.DataFrame], plan: Plan) -> pd.DataFrame:
     def batches(rows: pd.DataFrame) -> list[Any]:
         named = rows.rename(columns={"query": QUERY, "unit": UNIT, "draws": DRAWS})
+        if DRAWS in named:
+            named[DRAWS] = [np.asarray(draws, dtype=np.float32).tobytes() for draws in named[DRAWS]]
         named[NUMBERS] = named[list(plan.numbers)].to_numpy(dtype=float).tolist()
         return list(pa.Table.from_pandas(named, preserve_index=False).to_batches(max_chunksize=17))
 
@@ -172,6 +174,18 @@ def test_a_metric_without_draws_keeps_its_error() -> None:
     assert (drawn.stderr, drawn.p_value, drawn.degrees) == (plain.stderr, plain.p_value, plain.degrees)
     assert np.isnan(drawn.label_share)
     assert run([rows], replace(DRAWN, draw_metrics=("m",))).label_share.notna().any()
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_a_metric_that_no_draw_changes_needs_no_column_of_draws(clustered: bool) -> None:
+    rows = draw_table(200)
+    draws = np.stack(rows.draws.to_list()).reshape(len(rows), 2, 29)
+    draws[:, 1] = rows.k.to_numpy(dtype=np.float32)[:, None]
+    plan = replace(DRAWN, clustered=clustered, not_vouched=("b",))
+    repeated = run([rows.assign(draws=list(draws.reshape(len(rows), -1)))], plan)
+    constant = run([rows.assign(draws=list(draws[:, 0]))], replace(plan, constant_metrics=("k",)))
+    pd.testing.assert_frame_equal(constant, repeated, check_exact=True)
+    assert pick(constant, **PAIR, metric="m").label_share > 0 == pick(constant, **PAIR, metric="k").label_share
 
 
 @pytest.mark.parametrize("clustered", [False, True])
