@@ -19,7 +19,7 @@ from pipelines.report.render import render_report
 from pipelines.report.tables import format_p
 from pipelines.warehouse.storage import Storage
 from schemas.errors import InputError, PublishError, did_you_mean
-from schemas.printable import escape_line
+from schemas.printable import escape_line, format_count
 from udfs.statistics.plan import EVERYTHING
 from udfs.tables import convert_kind
 
@@ -117,7 +117,8 @@ class EvaluationResult(RunResult):
             first = next(verdict for verdict in self.run.verdicts if verdict.verdict == worst)
             return f"{_GATE[worst]}: {first.condition} for {first.candidate}: {first.reason}.{note}"
         if "comparisons" not in self.run.names:
-            return f"{len(self.run.systems)} systems evaluated; without a baseline nothing is compared.{note}"
+            systems = format_count(len(self.run.systems), "system")
+            return f"{systems} evaluated; without a baseline nothing is compared.{note}"
         gated = {condition.metric for condition in self.config.gate}
         spec = select_headline_metrics(self.config.specs, gated)[0]
         rows = self.run.read("comparisons").filter(
@@ -200,12 +201,12 @@ def describe_difference(row: dict[str, Any], metric: str) -> str:
     """One comparison in a sentence."""
     pair = f"{row['candidate']} against {row['baseline']}"
     if row["delta"] is None or row["p_value"] is None:
-        return f"{pair}: {metric} cannot be compared on {row['queries']:,} queries."
+        return f"{pair}: {metric} cannot be compared on {format_count(row['queries'], 'query')}."
     p = row["p_value"] if row["p_adjusted"] is None else row["p_adjusted"]
     direction = "better" if row["delta"] > 0 else "worse"
     claim = f"significantly {direction}" if row["significant"] else "no significant difference"
     interval = f"{row['delta']:+.4f} [{row['delta_low']:+.4f}, {row['delta_high']:+.4f}]"
-    return f"{pair}: {claim}, {metric} {interval}, p {format_p(p)}, {row['queries']:,} queries."
+    return f"{pair}: {claim}, {metric} {interval}, p {format_p(p)}, {format_count(row['queries'], 'query')}."
 
 
 def _show(value: Any) -> str:

@@ -17,6 +17,7 @@ from schemas.compute_once import add_once
 from schemas.errors import InputError, did_you_mean
 from schemas.outputs import QUARANTINE
 from schemas.table import MAX_TEXT, Column, Table
+from schemas.usual_names import USUAL_NAMES, split_words
 
 CORRUPT = "_corrupt_record"  # where a reader puts the text of a line that it could not parse
 IGNORED = "_ignored"  # where a preset puts the reason why a row is not for this table
@@ -205,10 +206,20 @@ def _suggest_fix(columns: Sequence[str], missing: Sequence[str]) -> str:
     separator = next((separator for separator, names in fields.items() if missing[0] in names), None)
     if separator is not None:
         return f"Say what separates the fields with options: {{sep: {json.dumps(separator)}}}"
+    wanted = missing[0].partition(" ")[0]
+    like = _find_like(columns, wanted) or "NAME"
+    name = json.dumps(like) if like != like.strip() else like
+    return f"Say which it is with columns: {{{wanted}: {name}}}"
+
+
+def _find_like(columns: Sequence[str], wanted: str) -> str | None:
+    """The column that is written nearly like the wanted one, or has a usual name of it."""
     by_letters = {name.strip().lower(): name for name in columns}
-    like = [by_letters[name] for name in difflib.get_close_matches(missing[0], by_letters, n=1, cutoff=0.7)]
-    name = json.dumps(like[0]) if like and like[0] != like[0].strip() else "".join(like) or "NAME"
-    return f"Say which it is with columns: {{{missing[0].partition(' ')[0]}: {name}}}"
+    close = difflib.get_close_matches(wanted, by_letters, n=1, cutoff=0.7)
+    if close:
+        return by_letters[close[0]]
+    by_words = {split_words(name.strip()): name for name in columns}
+    return next((by_words[usual] for usual in USUAL_NAMES.get(wanted, ()) if usual in by_words), None)
 
 
 def _read_types(lines: DataFrame, source: dict[str, SparkColumn]) -> dict[str, T.DataType]:

@@ -142,6 +142,23 @@ def test_the_verdict_is_a_sentence_with_the_difference(result: Any, tables: dict
     assert alone.verdict == "2 systems evaluated; without a baseline nothing is compared."
 
 
+def test_a_column_under_another_usual_name_is_suggested(tables: dict[str, Any]) -> None:
+    renamed = tables["judgments"].rename(columns={"grade": "relevance"})
+    with pytest.raises(InputError, match=r"lacks grade .* columns: \{grade: relevance\}"):
+        assay.evaluate(tables["rankings"], renamed)
+    renamed = tables["rankings"].rename(columns={"doc_id": "Product ID"})
+    with pytest.raises(InputError, match=r"lacks doc_id .* columns: \{doc_id: Product ID\}"):
+        assay.evaluate(renamed, tables["judgments"])
+
+
+def test_one_query_and_one_system_are_counted_as_one(tables: dict[str, Any]) -> None:
+    rankings, judgments = (tables[name].query("query_id == 'q0'") for name in ("rankings", "judgments"))
+    pair = assay.evaluate(rankings, judgments, ["judged@5"], "old")
+    assert "compared on 1 query." in pair.verdict
+    alone = assay.evaluate(tables["rankings"].query("system == 'old'"), tables["judgments"])
+    assert alone.verdict.startswith("1 system evaluated")
+
+
 def test_the_gate_decides_where_there_is_one(tables: dict[str, Any]) -> None:
     gate = [{"metric": "ndcg@5", "superiority": True, "min_queries": 10}]
     got = assay.evaluate(tables["rankings"], tables["judgments"], ["ndcg@5"], "old", gate=gate)
