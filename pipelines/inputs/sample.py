@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import itertools
 import json
@@ -40,6 +41,7 @@ _MSMARCO = {
 _SEPARATORS = (",", "\t", ";", "|")
 _LONG_TEXT = 100  # characters; passages have more on average, queries fewer
 _BEIR = {"queries": "queries.jsonl", "documents": "corpus.jsonl"}
+_PARQUET = b"PAR1"  # begins and ends a file
 _GA4 = {"event_name", "event_params", "items"}
 
 
@@ -99,11 +101,32 @@ def sample_file(path: str) -> FileSample:
     try:
         sample = _sample_beir(Path(path)) or _sample_any(path, file)
     except (OSError, EOFError, zlib.error, ValueError, RecursionError, pa.ArrowException) as error:
-        problem = "its values are nested too deeply" if isinstance(error, RecursionError) else error
-        raise InputError(
-            f"cannot read the file: {problem}", where=str(file), hint="is it Parquet, CSV or JSON?"
-        ) from None
+        problem, hint = _explain_failure(error, file)
+        raise InputError(f"cannot read the file: {problem}", where=str(file), hint=hint) from None
     return sample if sample.file or file == Path(path) else replace(sample, file=str(file.relative_to(path)))
+
+
+def _explain_failure(error: Exception, file: Path) -> tuple[str, str]:
+    """What is wrong with a file that cannot be read, and what to do."""
+    if isinstance(error, RecursionError):
+        return "its values are nested too deeply", "is it Parquet, CSV or JSON?"
+    if isinstance(error, UnicodeDecodeError):
+        if error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return "it is UTF-16", "convert it to UTF-8: iconv -f UTF-16 -t UTF-8"
+        return f"it is not UTF-8: {error}", "convert it to UTF-8, as with iconv -f LATIN1 -t UTF-8, or is it Parquet?"
+    if isinstance(error, EOFError | zlib.error):
+        return f"{error}", "it is damaged or was cut off: copy it again"
+    if isinstance(error, pa.ArrowException) and _starts_as_parquet(file):
+        return f"{error}", "it is damaged or was cut off: copy it again"
+    return str(error), "is it Parquet, CSV or JSON?"
+
+
+def _starts_as_parquet(file: Path) -> bool:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(len(_PARQUET)) == _PARQUET
+    except OSError:
+        return False
 
 
 def profile_columns(table: pa.Table) -> list[ColumnProfile]:
@@ -131,7 +154,9 @@ def _find_first_file(path: Path) -> Path:
 
 def _sample_any(path: str, file: Path) -> FileSample:
     content = _read_start(file)
-    if file.suffix not in (".parquet", ".pq") and content[:4] != b"PAR1":
+    if not content:
+        raise InputError("the file is empty", where=str(file), hint="check the path")
+    if file.suffix not in (".parquet", ".pq") and content[:4] != _PARQUET:
         return _sample_text(path, file, content)
     source = pa.parquet.ParquetFile(file)
     batches = itertools.islice(source.iter_batches(MAX_ROWS), 1)
@@ -315,7 +340,7 @@ def _profile(path: str, values: pa.Array) -> Iterator[ColumnProfile]:
         return
     if pa.types.is_dictionary(kind):
         values = values.dictionary_decode()
-    present = values.drop_null()
+    present = _drop_empty(values)
     smallest, largest = _find_ends(present)
     distinct = _list_distinct(present)
     shown = tuple(str(_read_scalar(value)) for value in distinct[:_SHOWN])
@@ -325,12 +350,19 @@ def _profile(path: str, values: pa.Array) -> Iterator[ColumnProfile]:
         path=path,
         type=str(kind),
         rows=len(values),
-        empty=values.null_count,
+        empty=len(values) - len(present),
         distinct=len(distinct),
         smallest=smallest,
         largest=largest,
         values=shown,
     )
+
+
+def _drop_empty(values: pa.Array) -> pa.Array:
+    """The values that are there: neither null nor, as in CSV, text without a character."""
+    present = values.drop_null()
+    is_text = pa.types.is_string(present.type) or pa.types.is_large_string(present.type)
+    return present.filter(pc.not_equal(pc.utf8_trim_whitespace(present), "")) if is_text else present
 
 
 def _find_ends(values: pa.Array) -> tuple[Any, Any]:
