@@ -150,6 +150,17 @@ def test_a_warning_about_an_optional_package_does_not_reach_the_terminal() -> No
     assert [str(warning.message) for warning in shown] == ["another"]
 
 
+def test_a_warning_is_shown_once_in_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        configure_logging(["label"], debug=False)
+        for name in ("impressions", "impressions", "interactions"):
+            logging.getLogger("pipelines.inputs").warning("%s have no user", name)
+            logging.getLogger("pipelines.inputs").info("read")
+        lines = capsys.readouterr().err.splitlines()
+        shown = [line.rpartition(" pipelines.inputs ")[2] for line in lines]
+        assert shown == ["impressions have no user", "read", "read", "interactions have no user", "read"]
+
+
 def test_a_stage_is_one_line_with_seconds_and_the_rows_it_wrote(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging(["evaluate", "--log", "json"], debug=False)
     stages, tables = Stages(), {"labels": TableRecord(path="l", rows=3)}
