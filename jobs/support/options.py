@@ -12,6 +12,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from schemas.dates import parse_date
+
 Decorated = Callable[..., Any]
 
 VARIABLE, FOLDER = "ASSAY_WAREHOUSE", "warehouse"  # where a warehouse is looked for that no option names
@@ -122,6 +124,6 @@ class Date(click.ParamType[dt.date]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dt.date:
         try:
-            return dt.date.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is not a date; write it as 2026-11-01", param, ctx)
+            return parse_date(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)

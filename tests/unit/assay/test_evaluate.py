@@ -194,6 +194,7 @@ def test_rows_that_break_their_contract_are_counted_and_too_many_are_refused(tab
         ({"columns": {"rankings": ["doc_id"]}}, ConfigurationError, r"columns is not a mapping of tables to mappings"),
         ({"columns": {"doc_id": "product"}}, ConfigurationError, r'columns=\{"rankings": \{"doc_id": "product"\}\}'),
         ({"date": "yesterday"}, ConfigurationError, r"date is 'yesterday': write a date"),
+        ({"date": "9999-12-31"}, ConfigurationError, r"date is '9999-12-31': write a date"),
         ({"date": 20261101}, ConfigurationError, r"date is 20261101: write a date"),
         ({"spark": "local"}, ConfigurationError, r"spark is a builtins.str: give a SparkSession"),
         ({"rankings": [{"doc_id": "d"}]}, InputError, r"rankings is a builtins.list: make a DataFrame of it"),

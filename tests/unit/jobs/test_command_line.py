@@ -150,6 +150,19 @@ def test_a_warning_about_an_optional_package_does_not_reach_the_terminal() -> No
     assert [str(warning.message) for warning in shown] == ["another"]
 
 
+@pytest.mark.parametrize(
+    ("date", "problem"),
+    [
+        ("2026-02-30", "'2026-02-30' is not a date; write it as 2026-11-01"),
+        ("9999-12-31", "9999-12-31 is not in the years 1900 to 2200"),
+        ("0001-01-01", "0001-01-01 is not in the years 1900 to 2200"),
+    ],
+)
+def test_a_date_that_no_run_can_have_is_refused(date: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.invoke(cli.assay, ["evaluate", "--config", "absent.yaml", "--date", date]) == 2
+    assert f"Invalid value for '--date': {problem}" in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_warning_is_shown_once_in_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
         configure_logging(["label"], debug=False)
