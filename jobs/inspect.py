@@ -127,10 +127,13 @@ def _describe(profile: ColumnProfile) -> dict[str, object]:
 
 
 def _write_new(path: str, text: str) -> None:
-    from schemas.errors import ConfigurationError
+    from schemas.errors import ConfigurationError, PublishError
 
     try:
         with Path(path).open("x", encoding="utf-8") as stream:
             stream.write(text)
     except FileExistsError:
         raise ConfigurationError("the file exists already", where=path, hint="give --draft a new name") from None
+    except (OSError, ValueError) as error:  # the latter by a name that no file can have
+        problem = f"cannot write the draft: {getattr(error, 'strerror', None) or error}"
+        raise PublishError(problem, where=path, hint="give --draft a file in a folder that exists") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -110,6 +111,16 @@ def find_warehouse(place: str | None, config: str | None = None) -> str:
         hint = "check the path; `assay evaluate` creates it with the first run"
         raise InputError("there is no warehouse", where=place, hint=hint)
     return place
+
+
+class FiniteNumber(click.FloatRange):
+    """A number in a range, but neither infinite nor NaN, which every range contains."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        return number
 
 
 class Date(click.ParamType[dt.date]):

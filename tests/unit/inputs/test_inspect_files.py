@@ -421,6 +421,7 @@ def test_the_command_writes_a_draft_that_loads(tmp_path: Path, capsys: pytest.Ca
         ("a.parquet", b"PAR1 and no footer", r"it is damaged or was cut off: copy it again"),
         ("a.parquet", b"query,product\n", r"is it Parquet, CSV or JSON\?"),
         ("a.parquet", b"", r"the file is empty"),
+        ("a.json", b'[\n  {"q": 1},\n  {"q": 2}\n]\n', r"JSON array over several lines .*: jq -c '\.\[\]' a\.json"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_reported_with_the_fix(
@@ -429,6 +430,20 @@ def test_a_file_that_cannot_be_read_is_reported_with_the_fix(
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
         sample_file(str(tmp_path / name))
+
+
+def test_an_array_on_one_line_is_its_objects(tmp_path: Path) -> None:
+    sample = sample_file(write_lines(tmp_path / "a.json", [{"query_id": "q", "doc_id": "d", "grade": 1}] * 2))
+    assert (sample.format, sample.rows.num_rows) == ("json", 2)
+
+
+@pytest.mark.parametrize("name", ["absent/draft.yaml", "nul\0.yaml"])
+def test_a_draft_that_cannot_be_written_is_reported(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_lines(tmp_path / "a.csv", "query_id,doc_id,grade", "q,d,1")
+    assert invoke(assay, ["inspect", path, "--draft", str(tmp_path / name)]) == 5
+    assert "give --draft a file in a folder that exists" in capsys.readouterr().err
 
 
 def test_text_without_a_character_is_empty(tmp_path: Path) -> None:
