@@ -105,13 +105,16 @@ class EvaluationResult(RunResult):
     @property
     def readings(self) -> list[str]:
         """What the numbers mean together, in sentences."""
-        return [f"{each.candidate} against {each.baseline}: {each.text}" for each in self.run.readings]
+        return [escape_line(f"{each.candidate} against {each.baseline}: {each.text}") for each in self.run.readings]
 
     @cached_property
     def verdict(self) -> str:
         """The answer in one sentence: the gate's, or each comparison by the first headline metric."""
+        return escape_line(self._describe_outcome())  # names of systems come from data
+
+    def _describe_outcome(self) -> str:
         rejected = sum(count.read - count.kept for count in self.run.counts.values())
-        note = f" {rejected:,} rows could not be used." if rejected else ""
+        note = f" {format_count(rejected, 'row')} could not be used." if rejected else ""
         worst = find_worst_outcome(verdict.verdict for verdict in self.run.verdicts)
         if worst in _GATE:
             first = next(verdict for verdict in self.run.verdicts if verdict.verdict == worst)
@@ -199,7 +202,7 @@ def render_html(sentence: str, table: pa.Table) -> str:
 
 def describe_difference(row: dict[str, Any], metric: str) -> str:
     """One comparison in a sentence."""
-    pair = f"{row['candidate']} against {row['baseline']}"
+    pair = escape_line(f"{row['candidate']} against {row['baseline']}")
     if row["delta"] is None or row["p_value"] is None:
         return f"{pair}: {metric} cannot be compared on {format_count(row['queries'], 'query')}."
     p = row["p_value"] if row["p_adjusted"] is None else row["p_adjusted"]

@@ -159,6 +159,19 @@ def test_one_query_and_one_system_are_counted_as_one(tables: dict[str, Any]) -> 
     assert alone.verdict.startswith("1 system evaluated")
 
 
+def test_the_name_of_a_system_controls_no_terminal(tables: dict[str, Any]) -> None:
+    name = "new\x1b[31m\nold"
+    rankings = tables["rankings"].replace({"system": {"new": name}})
+    for gate in ([], [{"metric": "ndcg@5", "drop": 0.1, "min_queries": 10}]):
+        got = assay.evaluate(rankings, tables["judgments"], ["ndcg@5"], "old", gate=gate)
+        assert "new\\u001b[31m\\u000aold" in got.verdict
+        assert not {"\x1b", "\n"} & set(got.verdict)
+    pair = assay.compare(got, got, system="old")
+    with pytest.raises(ConfigurationError) as caught:
+        assay.compare(got, got)
+    assert not {"\x1b", "\n"} & {*pair.verdict, *str(caught.value)}
+
+
 def test_the_gate_decides_where_there_is_one(tables: dict[str, Any]) -> None:
     gate = [{"metric": "ndcg@5", "superiority": True, "min_queries": 10}]
     got = assay.evaluate(tables["rankings"], tables["judgments"], ["ndcg@5"], "old", gate=gate)
