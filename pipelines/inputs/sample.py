@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import gzip
 import itertools
 import json
@@ -22,6 +21,7 @@ import pyarrow.parquet
 
 from pipelines.inputs.foreign import FILES
 from pipelines.inputs.formats.ubi_export import RESPONSES
+from pipelines.inputs.unreadable import PARQUET, explain_failure, refuse_folder
 from schemas.errors import InputError
 from schemas.redact import HIDDEN, cut_text, is_secret_name
 
@@ -41,7 +41,6 @@ _MSMARCO = {
 _SEPARATORS = (",", "\t", ";", "|")
 _LONG_TEXT = 100  # characters; passages have more on average, queries fewer
 _BEIR = {"queries": "queries.jsonl", "documents": "corpus.jsonl"}
-_PARQUET = b"PAR1"  # begins and ends a file
 _GA4 = {"event_name", "event_params", "items"}
 
 
@@ -101,32 +100,9 @@ def sample_file(path: str) -> FileSample:
     try:
         sample = _sample_beir(Path(path)) or _sample_any(path, file)
     except (OSError, EOFError, zlib.error, ValueError, RecursionError, pa.ArrowException) as error:
-        problem, hint = _explain_failure(error, file)
+        problem, hint = explain_failure(error, file)
         raise InputError(f"cannot read the file: {problem}", where=str(file), hint=hint) from None
     return sample if sample.file or file == Path(path) else replace(sample, file=str(file.relative_to(path)))
-
-
-def _explain_failure(error: Exception, file: Path) -> tuple[str, str]:
-    """What is wrong with a file that cannot be read, and what to do."""
-    if isinstance(error, RecursionError):
-        return "its values are nested too deeply", "is it Parquet, CSV or JSON?"
-    if isinstance(error, UnicodeDecodeError):
-        if error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            return "it is UTF-16", "convert it to UTF-8: iconv -f UTF-16 -t UTF-8"
-        return f"it is not UTF-8: {error}", "convert it to UTF-8, as with iconv -f LATIN1 -t UTF-8, or is it Parquet?"
-    if isinstance(error, EOFError | zlib.error):
-        return f"{error}", "it is damaged or was cut off: copy it again"
-    if isinstance(error, pa.ArrowException) and _starts_as_parquet(file):
-        return f"{error}", "it is damaged or was cut off: copy it again"
-    return str(error), "is it Parquet, CSV or JSON?"
-
-
-def _starts_as_parquet(file: Path) -> bool:
-    try:
-        with file.open("rb") as stream:
-            return stream.read(len(_PARQUET)) == _PARQUET
-    except OSError:
-        return False
 
 
 def profile_columns(table: pa.Table) -> list[ColumnProfile]:
@@ -144,7 +120,7 @@ def _find_first_file(path: Path) -> Path:
         raise InputError("there is no such file", where=cut_text(str(path), MAX_PATH), hint="check the path")
     if not path.is_dir():
         return path
-    for folder, folders, names in os.walk(path):
+    for folder, folders, names in os.walk(path, onerror=refuse_folder):
         folders.sort()
         for name in sorted(names):
             if not name.startswith((".", "_")):
@@ -156,7 +132,7 @@ def _sample_any(path: str, file: Path) -> FileSample:
     content = _read_start(file)
     if not content:
         raise InputError("the file is empty", where=str(file), hint="check the path")
-    if file.suffix not in (".parquet", ".pq") and content[:4] != _PARQUET:
+    if file.suffix not in (".parquet", ".pq") and content[:4] != PARQUET:
         return _sample_text(path, file, content)
     source = pa.parquet.ParquetFile(file)
     batches = itertools.islice(source.iter_batches(MAX_ROWS), 1)

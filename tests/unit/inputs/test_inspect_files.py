@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pyarrow.parquet
 import pytest
 import yaml
 
+import pipelines.inputs.sample
 from jobs.cli import assay, invoke
 from jobs.inspect import fit_widths
 from pipelines.inputs.guess import Draft, draft_input, write_draft
@@ -430,6 +433,21 @@ def test_a_file_that_cannot_be_read_is_reported_with_the_fix(
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
         sample_file(str(tmp_path / name))
+
+
+def test_what_may_not_be_read_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: object, *_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    path = write_lines(tmp_path / "a.csv", "query_id,doc_id,grade", "q,d,1")
+    monkeypatch.setattr(pipelines.inputs.sample, "_read_start", refuse)
+    with pytest.raises(
+        InputError, match=r"permission denied \(.*a\.csv\): let the user that runs this command read it"
+    ):
+        sample_file(path)
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(InputError, match=r"cannot read the folder: Permission denied .*: let the user"):
+        sample_file(str(tmp_path))
 
 
 def test_an_array_on_one_line_is_its_objects(tmp_path: Path) -> None:
