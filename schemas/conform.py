@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -198,18 +198,26 @@ def _list_columns(columns: Sequence[str]) -> str:
 
 def _suggest_fix(columns: Sequence[str], missing: Sequence[str]) -> str:
     """What to do about missing columns, by the names of those that are there."""
+    odd = explain_odd_columns(columns, missing[:1])
+    if odd is not None:
+        return odd
+    wanted = missing[0].partition(" ")[0]
+    like = _find_like(columns, wanted) or "NAME"
+    name = json.dumps(like) if like != like.strip() else like
+    return f"Say which it is with columns: {{{wanted}: {name}}}"
+
+
+def explain_odd_columns(columns: Sequence[str], wanted: Collection[str]) -> str | None:
+    """What to do where the columns are those of a file that was read in the wrong way; None where they are not."""
     if not columns:
         return "Nothing in it could be parsed; a JSON file has one object per line"
     if any("\0" in name for name in columns):
         return "The file seems to be UTF-16: convert it to UTF-8"
     fields = {separator: columns[0].split(separator) for separator in _SEPARATORS if len(columns) == 1}
-    separator = next((separator for separator, names in fields.items() if missing[0] in names), None)
+    separator = next((separator for separator, names in fields.items() if {*names} & {*wanted}), None)
     if separator is not None:
         return f"Say what separates the fields with options: {{sep: {json.dumps(separator)}}}"
-    wanted = missing[0].partition(" ")[0]
-    like = _find_like(columns, wanted) or "NAME"
-    name = json.dumps(like) if like != like.strip() else like
-    return f"Say which it is with columns: {{{wanted}: {name}}}"
+    return None
 
 
 def _find_like(columns: Sequence[str], wanted: str) -> str | None:
