@@ -163,7 +163,7 @@ class LabelResult(RunResult):
     """The labels of a log, and what they rest on."""
 
     def __repr__(self) -> str:
-        return escape_line(f"<LabelResult: {' '.join(self.diagnostics[:3])}>")
+        return escape_line(f"<LabelResult: {'; '.join(line.strip() for line in self.diagnostics[:3])}>")
 
     @property
     def labels(self) -> Any:
@@ -192,12 +192,13 @@ class LabelResult(RunResult):
         return render_html("\n".join(self.diagnostics), self.run.read("propensities"))
 
 
-def render_html(sentence: str, table: pa.Table) -> str:
-    """A sentence and the first rows of a table, for notebooks."""
+def render_html(sentences: str, table: pa.Table) -> str:
+    """Sentences, one on each line, and the first rows of a table, for notebooks."""
     rows = table.slice(0, _SHOWN_ROWS)
     heading = h("tr", [h("th", name) for name in rows.column_names])
     lines = [h("tr", [h("td", _show(value)) for value in row.values()]) for row in rows.to_pylist()]
-    return str(h("div", h("p", text(sentence, 600)), h("table", h("thead", heading), h("tbody", lines))))
+    paragraphs = [h("p", text(sentence, 600)) for sentence in sentences.split("\n")]
+    return str(h("div", paragraphs, h("table", h("thead", heading), h("tbody", lines))))
 
 
 def describe_difference(row: dict[str, Any], metric: str) -> str:

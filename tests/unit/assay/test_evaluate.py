@@ -17,6 +17,7 @@ import pytest
 from scipy import stats
 
 import assay
+from assay.result import render_html
 from pipelines.report.tables import format_p
 from pipelines.warehouse.runs import find_run
 from pipelines.warehouse.storage import Storage
@@ -170,6 +171,11 @@ def test_the_name_of_a_system_controls_no_terminal(tables: dict[str, Any]) -> No
     with pytest.raises(ConfigurationError) as caught:
         assay.compare(got, got)
     assert not {"\x1b", "\n"} & {*pair.verdict, *str(caught.value)}
+
+
+def test_each_sentence_of_a_result_is_a_paragraph() -> None:
+    html = render_html("clicks: 3 read\n! 1 < 2", pa.table({"a": [1]}))
+    assert html.startswith("<div><p><bdi>clicks: 3 read</bdi></p><p><bdi>! 1 &lt; 2</bdi></p><table>")
 
 
 def test_the_gate_decides_where_there_is_one(tables: dict[str, Any]) -> None:
