@@ -185,7 +185,7 @@ def require_columns(names: Sequence[str], table: Table, source: Iterable[str]) -
         raise InputError(
             f"{table.name} lacks {', '.join(missing)}",
             where=f"inputs.{table.name}",
-            hint=f"found {_list_columns(columns)}. {_suggest_fix(columns, missing)}",
+            hint=f"found {_list_columns(columns)}. {_suggest_fix(columns, missing, present)}",
         )
 
 
@@ -196,13 +196,14 @@ def _list_columns(columns: Sequence[str]) -> str:
     return ", ".join([*short, *more]) or "no columns"
 
 
-def _suggest_fix(columns: Sequence[str], missing: Sequence[str]) -> str:
-    """What to do about missing columns, by the names of those that are there."""
+def _suggest_fix(columns: Sequence[str], missing: Sequence[str], present: Collection[str]) -> str:
+    """What to do about missing columns, by the names of those that are there and are not others of the contract."""
     odd = explain_odd_columns(columns, missing[:1])
     if odd is not None:
         return odd
     wanted = missing[0].partition(" ")[0]
-    like = _find_like(columns, wanted) or "NAME"
+    usual = USUAL_NAMES.get(wanted, ())
+    like = _find_like([name for name in columns if name not in present or name in usual], wanted) or "NAME"
     name = json.dumps(like) if like != like.strip() else like
     return f"Say which it is with columns: {{{wanted}: {name}}}"
 

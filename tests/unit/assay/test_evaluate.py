@@ -22,7 +22,9 @@ from pipelines.report.tables import format_p
 from pipelines.warehouse.runs import find_run
 from pipelines.warehouse.storage import Storage
 from pipelines.warehouse.tables import RunTables
+from schemas.conform import require_columns
 from schemas.errors import ConfigurationError, DataQualityError, InputError, PublishError
+from schemas.inputs import INPUTS
 
 QUERIES, DOCS = 60, 8
 
@@ -150,6 +152,15 @@ def test_a_column_under_another_usual_name_is_suggested(tables: dict[str, Any]) 
     renamed = tables["rankings"].rename(columns={"doc_id": "Product ID"})
     with pytest.raises(InputError, match=r"lacks doc_id .* columns: \{doc_id: Product ID\}"):
         assay.evaluate(renamed, tables["judgments"])
+
+
+def test_a_column_of_the_contract_is_not_suggested_for_another() -> None:
+    """`user_id` is spelt nearly like `query_id`."""
+    columns = ["serp_id", "doc_id", "user_id", "position", "ts"]
+    with pytest.raises(InputError, match=r"lacks query_id .* columns: \{query_id: NAME\}"):
+        require_columns(columns, INPUTS["impressions"], columns)
+    with pytest.raises(InputError, match=r"lacks query_id .* columns: \{query_id: queryid\}"):
+        require_columns([*columns, "queryid"], INPUTS["impressions"], columns)
 
 
 def test_one_query_and_one_system_are_counted_as_one(tables: dict[str, Any]) -> None:
