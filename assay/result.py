@@ -205,7 +205,8 @@ def describe_difference(row: dict[str, Any], metric: str) -> str:
     """One comparison in a sentence."""
     pair = escape_line(f"{row['candidate']} against {row['baseline']}")
     if row["delta"] is None or row["p_value"] is None:
-        return f"{pair}: {metric} cannot be compared on {format_count(row['queries'], 'query')}."
+        counts = "; a query without a relevant document counts for few metrics" if not row["queries"] else ""
+        return f"{pair}: {metric} cannot be compared on {format_count(row['queries'], 'query')}{counts}."
     p = row["p_value"] if row["p_adjusted"] is None else row["p_adjusted"]
     direction = "better" if row["delta"] > 0 else "worse"
     claim = f"significantly {direction}" if row["significant"] else "no significant difference"

@@ -167,6 +167,8 @@ def test_one_query_and_one_system_are_counted_as_one(tables: dict[str, Any]) -> 
     rankings, judgments = (tables[name].query("query_id == 'q0'") for name in ("rankings", "judgments"))
     pair = assay.evaluate(rankings, judgments, ["judged@5"], "old")
     assert "compared on 1 query." in pair.verdict
+    hopeless = assay.evaluate(tables["rankings"], tables["judgments"].assign(grade=-1.0), ["ndcg@5"], "old")
+    assert "on 0 queries; a query without a relevant document counts for few metrics." in hopeless.verdict
     alone = assay.evaluate(tables["rankings"].query("system == 'old'"), tables["judgments"])
     assert alone.verdict.startswith("1 system evaluated")
 
