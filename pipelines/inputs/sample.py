@@ -102,7 +102,14 @@ def sample_file(path: str) -> FileSample:
     except (OSError, EOFError, zlib.error, ValueError, RecursionError, pa.ArrowException) as error:
         problem, hint = explain_failure(error, file)
         raise InputError(f"cannot read the file: {problem}", where=str(file), hint=hint) from None
-    return sample if sample.file or file == Path(path) else replace(sample, file=str(file.relative_to(path)))
+    return sample if sample.file or file == Path(path) else _name_folder(sample, file)
+
+
+def _name_folder(sample: FileSample, file: Path) -> FileSample:
+    """The sample with the folder that has the file: Spark reads only those subfolders that are named like `dt=…`."""
+    inside = file.relative_to(sample.path)
+    above = list(itertools.takewhile(lambda part: "=" not in part, inside.parts[:-1]))
+    return replace(sample, path=str(Path(sample.path, *above)), file=str(Path(*inside.parts[len(above) :])))
 
 
 def profile_columns(table: pa.Table) -> list[ColumnProfile]:

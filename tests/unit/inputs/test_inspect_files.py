@@ -450,6 +450,21 @@ def test_what_may_not_be_read_is_reported(tmp_path: Path, monkeypatch: pytest.Mo
         sample_file(str(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("file", "folder", "rest"),
+    [
+        ("data/qrels/test.csv", "data/qrels", "test.csv"),
+        ("data/clicks/dt=2026-11-01/hour=3/a.csv", "data/clicks", "dt=2026-11-01/hour=3/a.csv"),
+        ("data/dt=2026-11-01/a.csv", "data", "dt=2026-11-01/a.csv"),
+    ],
+)
+def test_the_folder_that_a_run_reads_is_drafted(tmp_path: Path, file: str, folder: str, rest: str) -> None:
+    (tmp_path / file).parent.mkdir(parents=True)
+    write_lines(tmp_path / file, "query_id,doc_id,grade", "q,d,1")
+    sample = sample_file(str(tmp_path / "data"))
+    assert (sample.path, sample.file) == (str(tmp_path / folder), rest)
+
+
 def test_an_array_on_one_line_is_its_objects(tmp_path: Path) -> None:
     sample = sample_file(write_lines(tmp_path / "a.json", [{"query_id": "q", "doc_id": "d", "grade": 1}] * 2))
     assert (sample.format, sample.rows.num_rows) == ("json", 2)
