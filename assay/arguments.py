@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schemas.dates import parse_date, require_year
 from schemas.errors import ConfigurationError, InputError, did_you_mean
 from schemas.inputs import INPUTS
 
@@ -37,11 +38,12 @@ def read_date(date: dt.date | str | None) -> dt.date:
     if date is None:
         return dt.datetime.now(tz=dt.UTC).date()
     try:
-        value = dt.date.fromisoformat(date) if isinstance(date, str) else date
+        value = parse_date(date) if isinstance(date, str) else date
+        if not isinstance(value, dt.date):
+            raise ValueError
+        require_year(value)
     except ValueError:
-        value = None
-    if not isinstance(value, dt.date):
-        raise ConfigurationError(f"date is {date!r}", hint='write a date, or text such as "2026-11-01"')
+        raise ConfigurationError(f"date is {date!r}", hint='write a date, or text such as "2026-11-01"') from None
     return value.date() if isinstance(value, dt.datetime) else value
 
 

@@ -19,7 +19,7 @@ from pipelines.report.render import render_report
 from pipelines.report.tables import format_p
 from pipelines.warehouse.storage import Storage
 from schemas.errors import InputError, PublishError, did_you_mean
-from schemas.printable import escape_line
+from schemas.printable import escape_line, format_count
 from udfs.statistics.plan import EVERYTHING
 from udfs.tables import convert_kind
 
@@ -105,19 +105,23 @@ class EvaluationResult(RunResult):
     @property
     def readings(self) -> list[str]:
         """What the numbers mean together, in sentences."""
-        return [f"{each.candidate} against {each.baseline}: {each.text}" for each in self.run.readings]
+        return [escape_line(f"{each.candidate} against {each.baseline}: {each.text}") for each in self.run.readings]
 
     @cached_property
     def verdict(self) -> str:
         """The answer in one sentence: the gate's, or each comparison by the first headline metric."""
+        return escape_line(self._describe_outcome())  # names of systems come from data
+
+    def _describe_outcome(self) -> str:
         rejected = sum(count.read - count.kept for count in self.run.counts.values())
-        note = f" {rejected:,} rows could not be used." if rejected else ""
+        note = f" {format_count(rejected, 'row')} could not be used." if rejected else ""
         worst = find_worst_outcome(verdict.verdict for verdict in self.run.verdicts)
         if worst in _GATE:
             first = next(verdict for verdict in self.run.verdicts if verdict.verdict == worst)
             return f"{_GATE[worst]}: {first.condition} for {first.candidate}: {first.reason}.{note}"
         if "comparisons" not in self.run.names:
-            return f"{len(self.run.systems)} systems evaluated; without a baseline nothing is compared.{note}"
+            systems = format_count(len(self.run.systems), "system")
+            return f"{systems} evaluated; without a baseline nothing is compared.{note}"
         gated = {condition.metric for condition in self.config.gate}
         spec = select_headline_metrics(self.config.specs, gated)[0]
         rows = self.run.read("comparisons").filter(
@@ -159,7 +163,7 @@ class LabelResult(RunResult):
     """The labels of a log, and what they rest on."""
 
     def __repr__(self) -> str:
-        return escape_line(f"<LabelResult: {' '.join(self.diagnostics[:3])}>")
+        return escape_line(f"<LabelResult: {'; '.join(line.strip() for line in self.diagnostics[:3])}>")
 
     @property
     def labels(self) -> Any:
@@ -188,24 +192,26 @@ class LabelResult(RunResult):
         return render_html("\n".join(self.diagnostics), self.run.read("propensities"))
 
 
-def render_html(sentence: str, table: pa.Table) -> str:
-    """A sentence and the first rows of a table, for notebooks."""
+def render_html(sentences: str, table: pa.Table) -> str:
+    """Sentences, one on each line, and the first rows of a table, for notebooks."""
     rows = table.slice(0, _SHOWN_ROWS)
     heading = h("tr", [h("th", name) for name in rows.column_names])
     lines = [h("tr", [h("td", _show(value)) for value in row.values()]) for row in rows.to_pylist()]
-    return str(h("div", h("p", text(sentence, 600)), h("table", h("thead", heading), h("tbody", lines))))
+    paragraphs = [h("p", text(sentence, 600)) for sentence in sentences.split("\n")]
+    return str(h("div", paragraphs, h("table", h("thead", heading), h("tbody", lines))))
 
 
 def describe_difference(row: dict[str, Any], metric: str) -> str:
     """One comparison in a sentence."""
-    pair = f"{row['candidate']} against {row['baseline']}"
+    pair = escape_line(f"{row['candidate']} against {row['baseline']}")
     if row["delta"] is None or row["p_value"] is None:
-        return f"{pair}: {metric} cannot be compared on {row['queries']:,} queries."
+        counts = "; a query without a relevant document counts for few metrics" if not row["queries"] else ""
+        return f"{pair}: {metric} cannot be compared on {format_count(row['queries'], 'query')}{counts}."
     p = row["p_value"] if row["p_adjusted"] is None else row["p_adjusted"]
     direction = "better" if row["delta"] > 0 else "worse"
     claim = f"significantly {direction}" if row["significant"] else "no significant difference"
     interval = f"{row['delta']:+.4f} [{row['delta_low']:+.4f}, {row['delta_high']:+.4f}]"
-    return f"{pair}: {claim}, {metric} {interval}, p {format_p(p)}, {row['queries']:,} queries."
+    return f"{pair}: {claim}, {metric} {interval}, p {format_p(p)}, {format_count(row['queries'], 'query')}."
 
 
 def _show(value: Any) -> str:

@@ -7,15 +7,15 @@ import json
 import click
 
 from jobs.support.completion import METRIC, RUN, SYSTEM
-from jobs.support.options import debug_option, find_warehouse, output_option
+from jobs.support.options import FiniteNumber, debug_option, find_warehouse, output_option
 from jobs.support.terminal import echo_line
 
 
 @click.command("power")
-@click.option("--delta", required=True, type=click.FloatRange(min=0, min_open=True), help="The difference to detect.")
+@click.option("--delta", required=True, type=FiniteNumber(min=0, min_open=True), help="The difference to detect.")
 @click.option(
     "--stddev",
-    type=click.FloatRange(min=0),
+    type=FiniteNumber(min=0),
     help="Standard deviation of the differences by query.",
 )
 @click.option("--warehouse", metavar="PLACE", help="Take the standard deviation from a run published here.")
@@ -24,9 +24,9 @@ from jobs.support.terminal import echo_line
 @click.option("--metric", type=METRIC, help="The metric, e.g. ndcg@10.")
 @click.option("--candidate", type=SYSTEM, help="The candidate of the comparison, where the run has several.")
 @click.option(
-    "--power", "power", default=0.8, show_default=True, type=click.FloatRange(0.05, 0.999), help="Power of the test."
+    "--power", "power", default=0.8, show_default=True, type=FiniteNumber(0.05, 0.999), help="Power of the test."
 )
-@click.option("--alpha", default=0.05, show_default=True, type=click.FloatRange(1e-6, 0.5), help="Level of the test.")
+@click.option("--alpha", default=0.05, show_default=True, type=FiniteNumber(1e-6, 0.5), help="Level of the test.")
 @output_option
 @debug_option
 def command(

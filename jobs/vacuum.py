@@ -6,7 +6,7 @@ import json
 
 import click
 
-from jobs.support.options import debug_option, output_option, warehouse_option
+from jobs.support.options import FiniteNumber, debug_option, output_option, warehouse_option
 from schemas.printable import format_count
 
 
@@ -16,7 +16,7 @@ from schemas.printable import format_count
 @click.option(
     "--orphan-hours",
     default=24.0,
-    type=click.FloatRange(min=0),
+    type=FiniteNumber(min=0),
     show_default=True,
     help="Minimum age of files to remove that no run refers to, where it is not known whether their process has ended.",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -17,6 +17,7 @@ from schemas.compute_once import add_once
 from schemas.errors import InputError, did_you_mean
 from schemas.outputs import QUARANTINE
 from schemas.table import MAX_TEXT, Column, Table
+from schemas.usual_names import USUAL_NAMES, split_words
 
 CORRUPT = "_corrupt_record"  # where a reader puts the text of a line that it could not parse
 IGNORED = "_ignored"  # where a preset puts the reason why a row is not for this table
@@ -184,7 +185,7 @@ def require_columns(names: Sequence[str], table: Table, source: Iterable[str]) -
         raise InputError(
             f"{table.name} lacks {', '.join(missing)}",
             where=f"inputs.{table.name}",
-            hint=f"found {_list_columns(columns)}. {_suggest_fix(columns, missing)}",
+            hint=f"found {_list_columns(columns)}. {_suggest_fix(columns, missing, present)}",
         )
 
 
@@ -195,20 +196,39 @@ def _list_columns(columns: Sequence[str]) -> str:
     return ", ".join([*short, *more]) or "no columns"
 
 
-def _suggest_fix(columns: Sequence[str], missing: Sequence[str]) -> str:
-    """What to do about missing columns, by the names of those that are there."""
+def _suggest_fix(columns: Sequence[str], missing: Sequence[str], present: Collection[str]) -> str:
+    """What to do about missing columns, by the names of those that are there and are not others of the contract."""
+    odd = explain_odd_columns(columns, missing[:1])
+    if odd is not None:
+        return odd
+    wanted = missing[0].partition(" ")[0]
+    usual = USUAL_NAMES.get(wanted, ())
+    like = _find_like([name for name in columns if name not in present or name in usual], wanted) or "NAME"
+    name = json.dumps(like) if like != like.strip() else like
+    return f"Say which it is with columns: {{{wanted}: {name}}}"
+
+
+def explain_odd_columns(columns: Sequence[str], wanted: Collection[str]) -> str | None:
+    """What to do where the columns are those of a file that was read in the wrong way; None where they are not."""
     if not columns:
         return "Nothing in it could be parsed; a JSON file has one object per line"
     if any("\0" in name for name in columns):
         return "The file seems to be UTF-16: convert it to UTF-8"
     fields = {separator: columns[0].split(separator) for separator in _SEPARATORS if len(columns) == 1}
-    separator = next((separator for separator, names in fields.items() if missing[0] in names), None)
+    separator = next((separator for separator, names in fields.items() if {*names} & {*wanted}), None)
     if separator is not None:
         return f"Say what separates the fields with options: {{sep: {json.dumps(separator)}}}"
+    return None
+
+
+def _find_like(columns: Sequence[str], wanted: str) -> str | None:
+    """The column that is written nearly like the wanted one, or has a usual name of it."""
     by_letters = {name.strip().lower(): name for name in columns}
-    like = [by_letters[name] for name in difflib.get_close_matches(missing[0], by_letters, n=1, cutoff=0.7)]
-    name = json.dumps(like[0]) if like and like[0] != like[0].strip() else "".join(like) or "NAME"
-    return f"Say which it is with columns: {{{missing[0].partition(' ')[0]}: {name}}}"
+    close = difflib.get_close_matches(wanted, by_letters, n=1, cutoff=0.7)
+    if close:
+        return by_letters[close[0]]
+    by_words = {split_words(name.strip()): name for name in columns}
+    return next((by_words[usual] for usual in USUAL_NAMES.get(wanted, ()) if usual in by_words), None)
 
 
 def _read_types(lines: DataFrame, source: dict[str, SparkColumn]) -> dict[str, T.DataType]:

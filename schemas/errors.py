@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterable, Sequence
 
+from schemas.printable import escape_line
 from schemas.redact import redact_text
 
 
@@ -63,5 +64,5 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """The hint about an unknown name: the closest choice, then all of them."""
     names = sorted(choices)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    listed = ", ".join(names)
+    listed = ", ".join(map(escape_line, names))  # they may come from data
     return f"did you mean {close[0]!r}? Known: {listed}" if close else f"choose from {listed}"

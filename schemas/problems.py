@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from schemas.errors import ConfigurationError
@@ -16,6 +17,9 @@ MAX_SHOWN = 200  # characters of a wrong value in a message
 _TEXT, _LIST = "text is needed", "a list is needed, such as [a, b]"
 _WHOLE, _NUMBER, _SWITCH = "a whole number is needed", "a number is needed", "true or false is needed"
 _KEYS, _DATE = "a mapping of keys to values is needed", "a date is needed, such as 2026-11-01"
+_ANY = "any_of"  # the type of an error about a value of which several kinds are accepted
+# The names that pydantic gives to kinds of values, such as `literal['auto']` and `constrained-float`.
+_KIND = re.compile(r"(function-\w+|tuple|list|dict|literal|nullable)\[|constrained-\w+$")
 _SENTENCES = {  # by pydantic's type of error; in braces, the values that it reports
     "string_type": _TEXT,
     "string_pattern_mismatch": "it must match {pattern}",
@@ -62,6 +66,8 @@ def describe_problem(details: Mapping[str, Any]) -> str:
     kind, values = str(details["type"]), details.get("ctx", {})
     if kind in ("value_error", "assertion_error"):  # raised by a validator of this project
         return str(values["error"])
+    if kind == _ANY:
+        return str(values[_ANY])
     sentence = _SENTENCES.get(kind)
     return f"not allowed here ({kind.replace('_', ' ')})" if sentence is None else sentence.format(**values)
 
@@ -71,10 +77,36 @@ def build_error(error: ValidationError, explain: Callable[[ErrorDetails], str]) 
 
     A list whose entries are wrong is reported as too short besides, which says nothing.
     """
-    wrong = {details["loc"][:-1] for details in error.errors()}
-    reported = [d for d in error.errors() if d["type"] != "too_short" or d["loc"] not in wrong]
+    errors = _merge_kinds(error.errors())
+    wrong = {details["loc"][:-1] for details in errors}
+    reported = [d for d in errors if d["type"] != "too_short" or d["loc"] not in wrong]
     messages = [explain(details) for details in reported]
     return ConfigurationError(messages[0] if len(messages) == 1 else "\n".join(["", *(f"- {m}" for m in messages)]))
+
+
+def _merge_kinds(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
+    """One problem for a value of which the model accepts several kinds.
+
+    Pydantic reports each kind, under a name of its own at the end of the key. What a kind has inside tells more than
+    that the value is none of the others, and so does a rule of this project.
+    """
+    by_place: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
+    several = set()
+    for details in errors:
+        place = tuple(part for part in details["loc"] if not (isinstance(part, str) and _KIND.match(part)))
+        by_place.setdefault(place, []).append(details | {"loc": place})
+        if place != details["loc"]:
+            several.add(place)
+    inner = {place[:length] for place in several for length in range(len(place))}
+    merged: list[ErrorDetails] = []
+    for place, reports in by_place.items():
+        if place not in several or (place not in inner and len(reports) == 1):
+            merged += reports
+        elif place not in inner:
+            rules = [details for details in reports if details["type"] == "value_error"]
+            needed = " or ".join(dict.fromkeys(describe_problem(details) for details in reports))
+            merged.append(rules[0] if rules else reports[0] | {"type": _ANY, "ctx": {_ANY: needed}})
+    return merged
 
 
 def explain_problem(details: ErrorDetails, place: str, suggest_key: Callable[[], str]) -> str:
@@ -88,7 +120,8 @@ def explain_problem(details: ErrorDetails, place: str, suggest_key: Callable[[],
     # The last part may be an index, or a kind of value that pydantic adds.
     secret = next((str(part) for part in details["loc"] if is_secret_name(str(part))), "")
     (value,) = redact({secret: details["input"]}).values()
-    return f"wrong value {shorten_value(value)} {place}: {describe_problem(details)}"
+    problem = "no value" if value is None else f"wrong value {shorten_value(value)}"
+    return f"{problem} {place}: {describe_problem(details)}"
 
 
 def write_problem_key(details: ErrorDetails) -> str:

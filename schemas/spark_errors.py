@@ -37,6 +37,8 @@ HINTS = {
     'to_parquet(…, coerce_timestamps="us")',
     "FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER": "Parquet is read where `format` says nothing else: is it json or csv? "
     "`assay inspect` tells",
+    "UNABLE_TO_INFER_SCHEMA": "name the folder that has the files: subfolders are read where they are named like "
+    "dt=2026-11-01. Or is it json or csv?",
     "CANNOT_MERGE": "write the column with one type in all files, or read the days that agree",
 }
 _FULL = ("No space left on device", "Disk quota exceeded")

@@ -43,7 +43,11 @@ def check_query(sql: str) -> str:
     code = _TEXT.sub("''", sql)
     changing = _CHANGING.search(code)
     if changing is not None:
-        raise ValueError(f"{changing[0].strip()} returns a different value each time, so that no run could be repeated")
+        name = changing[0].strip()
+        raise ValueError(
+            f"{name} returns a different value each time, so that no run could be repeated: derive the value from "
+            "the row, as an id is by sha2(to_json(struct(*)), 256)"
+        )
     _check_brackets(code, sql)
     return sql
 

@@ -8,6 +8,7 @@ assay.evaluate_tables(rankings, labels, metrics=["ndcg@10", "recall@100"])
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -49,16 +50,20 @@ class Evaluator:
         self,
         k_values: Sequence[int] | None = None,
         *,
-        metrics: Sequence[str] | None = None,
+        metrics: Sequence[str] | str | None = None,
         conventions: Conventions | Mapping[str, Any] | None = None,
         max_grade: float | None = None,
     ) -> None:
-        names = list(metrics or ())
+        names = [metrics] if isinstance(metrics, str) else list(metrics or ())
         if k_values:
+            _require_cutoffs(k_values)
             names += [f"{name}@{k}" for name in AT_EVERY_K for k in k_values] + ["mrr", "map"]
         self.specs = parse_metrics(names or DEFAULT_METRICS)
         top = {} if max_grade is None else {"max_grade": max_grade}
         self.conventions = read_conventions(read_conventions(conventions).model_dump() | top)
+
+    def __repr__(self) -> str:
+        return f"<Evaluator of {', '.join(spec.name for spec in self.specs)}>"
 
     def evaluate_ranking(self, items: Iterable[Any], judgments: Any) -> dict[str, float | None]:
         """Each metric of one ranking by its name; None where it is undefined.
@@ -184,13 +189,38 @@ def _plain(id_: Any) -> Hashable:
 
 def _read_number(value: Any, what: str) -> float:
     try:
-        return float(value)
+        number = float(value)
     except (TypeError, ValueError):
         hint = "a pair is an id and then its number"
         raise InputError(f"the {what} {value!r} is not a number", hint=hint) from None
+    if math.isnan(number):
+        raise InputError(f"a {what} is NaN", hint=f"leave out what has no {what}")
+    return number
+
+
+def _read_grade(value: Any) -> float:
+    grade = _read_number(value, "grade")
+    if math.isinf(grade):
+        raise InputError(f"the grade {value!r} is not finite", hint="grades are finite numbers")
+    return grade
+
+
+def _require_cutoffs(k_values: Any) -> None:
+    if isinstance(k_values, str) or not isinstance(k_values, Iterable):
+        raise InputError(f"{k_values!r} is no list of cut-offs", hint="write [10], or metrics=['ndcg@10']")
+    for value in k_values:
+        if not isinstance(value, int | np.integer):
+            raise InputError(f"the cut-off {value!r} is not a whole number", hint="name metrics as metrics=['ndcg@10']")
+
+
+def _is_table(value: Any) -> bool:
+    """Whether this is a DataFrame or an Arrow table, which would be taken for a list of its columns."""
+    return hasattr(value, "columns") or hasattr(value, "column_names")
 
 
 def _read_items(items: Any) -> list[Any]:
+    if _is_table(items):
+        raise InputError("a table is no ranking", hint="give its ids, best first, as in frame['doc_id']")
     if isinstance(items, str | bytes) or not isinstance(items, Iterable):
         raise InputError(
             f"a ranking of type {type(items).__name__} has no items", hint="give a list of ids, best first"
@@ -213,8 +243,11 @@ def _is_pair(item: Any) -> bool:
 
 def _read_judgments(judgments: Any) -> dict[Hashable, Any]:
     """Grades by id, from a mapping, from pairs, or from mappings with an id and a grade."""
+    if _is_table(judgments):
+        hint = "give a mapping, as in dict(zip(frame['doc_id'], frame['grade']))"
+        raise InputError("a table is no mapping of ids to grades", hint=hint)
     if isinstance(judgments, Mapping):
-        return {_plain(id_): _read_number(grade, "grade") for id_, grade in judgments.items()}
+        return {_plain(id_): _read_grade(grade) for id_, grade in judgments.items()}
     if isinstance(judgments, str | bytes) or not isinstance(judgments, Iterable):
         hint = "give a mapping of ids to grades, pairs of both, or mappings with doc_id and grade"
         raise InputError(f"judgments are of type {type(judgments).__name__}", hint=hint)
@@ -226,7 +259,7 @@ def _read_judgments(judgments: Any) -> dict[Hashable, Any]:
                 f"a judgment of type {type(judgment).__name__} has no grade",
                 hint="give a mapping of ids to grades, pairs of both, or mappings with doc_id and grade",
             )
-        grades[_get_id(judgment)] = _read_number(grade, "grade")
+        grades[_get_id(judgment)] = _read_grade(grade)
     return grades
 
 

@@ -9,7 +9,7 @@ import logging
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +58,7 @@ def configure_logging(arguments: Sequence[str], *, debug: bool) -> None:
         handler.setFormatter(SafeLines("%(asctime)s %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S"))
     if not debug:
         handler.addFilter(_drop_trace)
+        handler.addFilter(_drop_repeats())
     # One line per stage, at its end; its begin is only for the live list and --debug.
     handler.addFilter(lambda record: debug or getattr(record, "state", None) != "begin")
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
@@ -71,6 +72,20 @@ def _drop_trace(record: logging.LogRecord) -> bool:
     """Drop the stack trace of a record; libraries add one to what is no more than a warning."""
     record.exc_info = record.exc_text = record.stack_info = None
     return True
+
+
+def _drop_repeats() -> Callable[[logging.LogRecord], bool]:
+    """Drop a warning that was logged before: one source is read for several tables."""
+    logged: set[tuple[str, str]] = set()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        if record.levelno != logging.WARNING:
+            return True
+        before = len(logged)
+        logged.add((record.name, record.getMessage()))
+        return len(logged) > before
+
+    return is_new
 
 
 def _is_json(arguments: Sequence[str]) -> bool:

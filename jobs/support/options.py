@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
+
+from schemas.dates import parse_date
 
 Decorated = Callable[..., Any]
 
@@ -110,6 +113,16 @@ def find_warehouse(place: str | None, config: str | None = None) -> str:
     return place
 
 
+class FiniteNumber(click.FloatRange):
+    """A number in a range, but neither infinite nor NaN, which every range contains."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        return number
+
+
 class Date(click.ParamType[dt.date]):
     """A date such as 2026-11-01."""
 
@@ -122,6 +135,6 @@ class Date(click.ParamType[dt.date]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dt.date:
         try:
-            return dt.date.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is not a date; write it as 2026-11-01", param, ctx)
+            return parse_date(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)

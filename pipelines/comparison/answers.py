@@ -190,7 +190,10 @@ def _advise(
 ) -> str:
     """What to do next, in one sentence."""
     if outcome == "empty":
-        return "Give both systems lists for the same queries, and labels for what they return."
+        return (
+            "Give both systems lists for the same queries, and labels for what they return: a query without a relevant "
+            "document counts for few metrics."
+        )
     if worst == "pass":
         return "Release it: every condition of the gate is met."
     if worst is not None:

@@ -87,10 +87,11 @@ def limit_segment_values(rows: DataFrame, *, segments: Sequence[Sequence[str]], 
 def build_excess_error(name: str, values: int, limit: int, many: str, *, combined: bool) -> DataQualityError:
     """The error about a segment with too many values."""
     hint = "combine coarser columns" if combined else "choose a coarser column"
-    option = ", or set statistics.many_values: other" if many == "refuse" else ""
+    ways = "raise statistics.max_values, or set statistics.many_values: other"
+    more = ways if many == "refuse" else "or raise statistics.max_values"
     return DataQualityError(
         f"the segment {name!r} has about {values:,} values, more than statistics.max_values = {limit:,}",
-        hint=f"{hint}, raise statistics.max_values{option}",
+        hint=f"{hint}, {more}",
     )
 
 

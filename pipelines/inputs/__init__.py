@@ -7,5 +7,5 @@ Files in reading order: `settings` (what can be configured), `format_registry` a
 format), `foreign` (what presets share), `listing` (files and their digest, also without Spark), `shape` (expressions,
 exploded arrays and views), `read` (tables), `count` (one pass over an input), `opinions` (its columns), `contracts`,
 `days` (a log whose days are read one by one), `validate` (all inputs of a run), `in_memory` (one table without Spark),
-`sample` and `guess` (a first look at a file, without Spark).
+`sample`, `unreadable` and `guess` (a first look at a file, without Spark).
 """

@@ -18,78 +18,8 @@ from pipelines.inputs.formats.serp_arrays import FLAGS, NAMES
 from pipelines.inputs.sample import ColumnProfile, FileSample, profile_columns
 from schemas.inputs import INPUTS
 from schemas.table import Column, Table
+from schemas.usual_names import USUAL_NAMES, split_words
 
-# Contract column -> the names that it usually has elsewhere, in lower case with underscores, the most telling first.
-USUAL_NAMES = {
-    "serp_id": (
-        "serp_id",
-        "page_id",
-        "search_id",
-        "request_id",
-        "impression_id",
-        "srch_id",
-        "page",
-        "req_id",
-        "serp",
-    ),
-    "query_id": (
-        "query_id",
-        "qid",
-        "query",
-        "user_query",
-        "search_term",
-        "search_query",
-        "query_text",
-        "keyword",
-        "keywords",
-        "term",
-        "q",
-    ),
-    "doc_id": (
-        "doc_id",
-        "docid",
-        "document_id",
-        "item_id",
-        "product_id",
-        "object_id",
-        "corpus_id",
-        "prop_id",
-        "article_id",
-        "sku",
-        "asin",
-        "id",
-        "doc",
-        "product",
-        "item",
-        "url",
-    ),
-    "user_id": ("user_id", "client_id", "visitor_id", "customer_id", "anonymous_id", "user", "visitor", "uid", "who"),
-    "position": ("position", "pos", "rank", "ordinal", "slot"),
-    "ts": (
-        "ts",
-        "timestamp",
-        "event_time",
-        "time",
-        "created_at",
-        "logged_at",
-        "occurred_at",
-        "event_timestamp",
-        "datetime",
-        "date_time",
-        "t",
-        "when",
-    ),
-    "kind": ("kind", "action", "action_name", "event_type", "event_name", "event", "type"),
-    "event_id": ("event_id", "uuid", "id"),
-    "grade": ("grade", "relevance", "label", "rating", "judgment", "rel", "score"),
-    "system": ("system", "ranker", "run", "run_tag", "model", "variant", "algorithm", "arm", "random_bool"),
-    "rank": ("rank", "position"),
-    "score": ("score", "similarity"),
-    "weight": ("weight", "frequency", "traffic"),
-    "title": ("title", "name"),
-    "session_id": ("session_id", "session"),
-    "dwell_seconds": ("dwell_seconds", "dwell_time", "dwell"),
-}
 # Option of `serp_arrays` -> the contract column that it is about.
 PARTS = {
     "page": "serp_id",
@@ -106,6 +36,7 @@ KINDS = {
     "purchase": re.compile(r"(?i)^(purchase|order|buy|bought|checkout)"),
 }
 DERIVED_ID = "sha2(to_json(struct(*)), 256)"  # of an event without one: equal rows are one event
+SERVING = "production"  # the name of the system that served a log without one
 # Epoch times by the size of the largest one, each with the function that reads it.
 UNITS = ((1e11, "timestamp_seconds"), (1e14, "timestamp_millis"), (1e17, "timestamp_micros"))
 
@@ -147,18 +78,21 @@ def write_draft(drafts: Sequence[tuple[FileSample, Draft]], folder: Path = Path(
     source.
     """
     lines = ["inputs:"]
+    has_lists = any(draft.table == "rankings" for _, draft in drafts)
     for table in dict.fromkeys(draft.table for _, draft in drafts):
-        sections: list[tuple[Draft, dict[str, object], list[str]]] = []
+        sections: list[tuple[Draft, dict[str, object], list[str], bool]] = []
         for sample, draft in drafts:
             if draft.table == table:
                 source = _describe_source(sample, draft)
-                paths = next((paths for _, same, paths in sections if same == source), None)
+                is_nameless = table == "impressions" and not has_lists and not _has_system(sample, draft)
+                paths = next((paths for _, same, paths, _ in sections if same == source), None)
                 if paths is None:
-                    sections.append((draft, source, paths := []))
+                    sections.append((draft, source, paths := [], is_nameless))
                 paths.append(sample.path if Path(sample.path).is_absolute() else os.path.relpath(sample.path, folder))
         best = min(range(len(sections)), key=lambda at: len(sections[at][0].missing))
-        for number, (draft, source, paths) in enumerate(sections):
-            text = _write_section(draft, {"path": paths[0] if len(paths) == 1 else paths} | source)
+        for number, (draft, source, paths, is_nameless) in enumerate(sections):
+            path = paths[0] if len(paths) == 1 else paths
+            text = _write_section(draft, {"path": path} | source, is_nameless=is_nameless)
             lines += text if number == best else [f"  # or{text[0]}", *(f"  #   {line}" for line in text[1:])]
     return "\n".join(lines) + "\n"
 
@@ -173,12 +107,35 @@ def _describe_source(sample: FileSample, draft: Draft) -> dict[str, object]:
     return source | ({"columns": dict(draft.columns)} if draft.columns else {})
 
 
-def _write_section(draft: Draft, source: Mapping[str, object]) -> list[str]:
+def _write_section(draft: Draft, source: Mapping[str, object], *, is_nameless: bool) -> list[str]:
     text = yaml.safe_dump({draft.table: dict(source)}, sort_keys=False, allow_unicode=True, width=100)
     lines = [f"  {line}" for line in text.splitlines()]
-    if draft.missing and not draft.columns:
-        lines.append("    columns:")
-    return lines + [f"      # {column.name}: ???  # missing: {column.meaning}" for column in draft.missing]
+    names: Mapping[str, str] = {column.name: column.name for column in draft.missing}
+    section, last = "columns", list(source)[-1]
+    if draft.format == "serp_arrays":  # its options name the columns
+        names, section = {contract: part for part, contract in PARTS.items()}, "options"
+    if draft.missing and section == "options":
+        lines += [] if last == section else [f"    {section}:"]
+        lines += _mark_missing(draft, names)
+    if (draft.missing and section == "columns") or is_nameless:
+        lines += [] if last == "columns" else ["    columns:"]
+    if is_nameless:
+        lines.append(
+            f"""      system: "'{SERVING}'"  # what served these pages: to evaluate it, a system needs a name"""
+        )
+    return lines + (_mark_missing(draft, names) if section == "columns" else [])
+
+
+def _mark_missing(draft: Draft, names: Mapping[str, str]) -> list[str]:
+    return [f"      # {names[column.name]}: ???  # missing: {column.meaning}" for column in draft.missing]
+
+
+def _has_system(sample: FileSample, draft: Draft) -> bool:
+    """Whether a column says which system served a page."""
+    if draft.format == "serp_arrays":
+        return "system" in draft.options or _find_usual("system", sample.rows) is not None
+    is_preset = FORMATS[sample.format].readers is not None
+    return "system" in draft.columns or (not is_preset and "system" in sample.rows.column_names)
 
 
 def _name_system(table: str, sample: FileSample) -> dict[str, str | dict[str, object]]:
@@ -210,13 +167,19 @@ def _draft_clicked(sample: FileSample, profiles: Sequence[ColumnProfile]) -> lis
     session = _find_profile("session_id", parts, None)
     if "page" not in columns and session is not None and _is_page(sample, session.path, columns):
         columns["page"] = session.path
-    if not {"query", "documents"} <= set(columns) or ("[]" in clicked.path) != (columns["documents"] in arrays):
+    if "documents" not in columns or ("[]" in clicked.path) != (columns["documents"] in arrays):
+        return []
+    missing = [] if "query" in columns else [INPUTS["impressions"]["query_id"]]
+    if missing and not ("page" in columns and ("position" in columns or columns["documents"] in arrays)):
         return []
     options = {part: name for part, name in columns.items() if name and name != _find_usual(part, sample.rows)}
     if sample.format != FILES.get(Path(sample.file or sample.path).suffix, "json"):
         options = {"files": sample.format} | options
     options |= sample.options
-    return [Draft(name, None, {}, format="serp_arrays", options=options) for name in ("impressions", "interactions")]
+    return [
+        Draft(name, None, {}, tuple(missing), format="serp_arrays", options=options)
+        for name in ("impressions", "interactions")
+    ]
 
 
 def _is_click(profile: ColumnProfile, usual: str) -> bool:
@@ -286,24 +249,19 @@ def _keep_kinds(profile: ColumnProfile) -> str | None:
 
 def _map_kinds(profile: ColumnProfile) -> dict[str, str]:
     """The kind that each value of a column stands for, without those that stand for none."""
-    texts = {value: _split_words(value) for value in profile.values}
+    texts = {value: split_words(value) for value in profile.values}
     return {value: kind for value, text in texts.items() for kind, fits in reversed(KINDS.items()) if fits.search(text)}
 
 
 def _list_names(path: str, array: str | None) -> set[str]:
     """The names that a column may be known by: its own, and what an `id` is the id of."""
-    *parents, own = [_split_words(part) for part in path.replace("[]", "").split(".")]
+    *parents, own = [split_words(part) for part in path.replace("[]", "").split(".")]
     names = {own}
     if own == "id" and parents:
         names.add(f"{parents[-1]}_id")
     if path == f"{array}[]" or (path.startswith(f"{array}[]") and own in ("id", "key")):
         names.add("doc_id")
     return names
-
-
-def _split_words(name: str) -> str:
-    """A name in lower case with underscores: `requestId`, `request-id` and `Request ID` are `request_id`."""
-    return re.sub(r"[-\s]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).lower()
 
 
 def _quote_path(path: str) -> str:

@@ -21,6 +21,7 @@ import pyarrow.parquet
 
 from pipelines.inputs.foreign import FILES
 from pipelines.inputs.formats.ubi_export import RESPONSES
+from pipelines.inputs.unreadable import PARQUET, explain_failure, refuse_folder
 from schemas.errors import InputError
 from schemas.redact import HIDDEN, cut_text, is_secret_name
 
@@ -99,11 +100,16 @@ def sample_file(path: str) -> FileSample:
     try:
         sample = _sample_beir(Path(path)) or _sample_any(path, file)
     except (OSError, EOFError, zlib.error, ValueError, RecursionError, pa.ArrowException) as error:
-        problem = "its values are nested too deeply" if isinstance(error, RecursionError) else error
-        raise InputError(
-            f"cannot read the file: {problem}", where=str(file), hint="is it Parquet, CSV or JSON?"
-        ) from None
-    return sample if sample.file or file == Path(path) else replace(sample, file=str(file.relative_to(path)))
+        problem, hint = explain_failure(error, file)
+        raise InputError(f"cannot read the file: {problem}", where=str(file), hint=hint) from None
+    return sample if sample.file or file == Path(path) else _name_folder(sample, file)
+
+
+def _name_folder(sample: FileSample, file: Path) -> FileSample:
+    """The sample with the folder that has the file: Spark reads only those subfolders that are named like `dt=…`."""
+    inside = file.relative_to(sample.path)
+    above = list(itertools.takewhile(lambda part: "=" not in part, inside.parts[:-1]))
+    return replace(sample, path=str(Path(sample.path, *above)), file=str(Path(*inside.parts[len(above) :])))
 
 
 def profile_columns(table: pa.Table) -> list[ColumnProfile]:
@@ -121,7 +127,7 @@ def _find_first_file(path: Path) -> Path:
         raise InputError("there is no such file", where=cut_text(str(path), MAX_PATH), hint="check the path")
     if not path.is_dir():
         return path
-    for folder, folders, names in os.walk(path):
+    for folder, folders, names in os.walk(path, onerror=refuse_folder):
         folders.sort()
         for name in sorted(names):
             if not name.startswith((".", "_")):
@@ -131,7 +137,9 @@ def _find_first_file(path: Path) -> Path:
 
 def _sample_any(path: str, file: Path) -> FileSample:
     content = _read_start(file)
-    if file.suffix not in (".parquet", ".pq") and content[:4] != b"PAR1":
+    if not content:
+        raise InputError("the file is empty", where=str(file), hint="check the path")
+    if file.suffix not in (".parquet", ".pq") and content[:4] != PARQUET:
         return _sample_text(path, file, content)
     source = pa.parquet.ParquetFile(file)
     batches = itertools.islice(source.iter_batches(MAX_ROWS), 1)
@@ -191,6 +199,9 @@ def _sample_text(path: str, file: Path, content: bytes) -> FileSample:
     lines = [line for line in text.splitlines()[: MAX_ROWS * 2] if line.strip()]
     if not lines:
         raise InputError("the file is empty", where=str(file), hint="check the path")
+    if len(lines) > 1 and lines[0].strip() in ("[", "[{"):
+        hint = f"write one object per line: jq -c '.[]' {file.name}"
+        raise InputError("the file is a JSON array over several lines", where=str(file), hint=hint)
     documents = list(_parse_documents(lines, content))
     if documents:
         rows = _build_table(documents[:MAX_ROWS])
@@ -255,6 +266,9 @@ def _sample_msmarco(path: str, file: Path, lines: list[str]) -> FileSample | Non
 
 def _parse_documents(lines: list[str], content: bytes) -> Iterator[dict[str, Any]]:
     """The JSON objects of the lines, or of the whole file; none where it has none."""
+    if len(lines) == 1 and lines[0].lstrip().startswith("[{"):  # an array on one line, which Spark reads as its rows
+        yield from json.loads(content)
+        return
     if not any(line.lstrip().startswith("{") or "\t{" in line for line in lines[:2]):
         return
     for line in lines:
@@ -315,7 +329,7 @@ def _profile(path: str, values: pa.Array) -> Iterator[ColumnProfile]:
         return
     if pa.types.is_dictionary(kind):
         values = values.dictionary_decode()
-    present = values.drop_null()
+    present = _drop_empty(values)
     smallest, largest = _find_ends(present)
     distinct = _list_distinct(present)
     shown = tuple(str(_read_scalar(value)) for value in distinct[:_SHOWN])
@@ -325,12 +339,19 @@ def _profile(path: str, values: pa.Array) -> Iterator[ColumnProfile]:
         path=path,
         type=str(kind),
         rows=len(values),
-        empty=values.null_count,
+        empty=len(values) - len(present),
         distinct=len(distinct),
         smallest=smallest,
         largest=largest,
         values=shown,
     )
+
+
+def _drop_empty(values: pa.Array) -> pa.Array:
+    """The values that are there: neither null nor, as in CSV, text without a character."""
+    present = values.drop_null()
+    is_text = pa.types.is_string(present.type) or pa.types.is_large_string(present.type)
+    return present.filter(pc.not_equal(pc.utf8_trim_whitespace(present), "")) if is_text else present
 
 
 def _find_ends(values: pa.Array) -> tuple[Any, Any]:

@@ -36,8 +36,12 @@ _SOURCES = {
 def require_systems(inputs: ValidatedInputs) -> None:
     """Stop where no input names a system."""
     if not inputs.systems:
-        hint = "set inputs.rankings, or add the column system to impressions"
-        raise InputError("there are no systems to evaluate: the log does not name them", hint=hint)
+        hint = (
+            "set inputs.rankings, name the column that has them as columns: {system: NAME}, or write "
+            "columns: {system: \"'production'\"} where one system served all pages; `assay label` needs none"
+        )
+        where = "inputs.impressions.columns.system"
+        raise InputError("there are no systems to evaluate: the log does not name them", where=where, hint=hint)
 
 
 def require_metric_columns(config: Config, present: Mapping[str, Collection[str]], *, from_behaviour: bool) -> None:

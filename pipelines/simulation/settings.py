@@ -1,11 +1,13 @@
 """Settings of a simulated log."""
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
+from schemas.dates import parse_date
 from schemas.errors import ConfigurationError
 from schemas.problems import describe_problem
 from schemas.section import Section
@@ -44,7 +46,9 @@ class DirtSettings(Section):
 class SimulationSettings(Section):
     """A simulated log."""
 
-    seed: int = Field(1, description="Seed; the same seed gives the same log, however it is partitioned.")
+    seed: int = Field(
+        1, ge=-(2**63), lt=2**63, description="Seed; the same seed gives the same log, however it is partitioned."
+    )
     pages: int = Field(20_000, gt=0, description="Results pages of people, without noise.")
     queries: int = Field(1_000, gt=0, description="Distinct queries.")
     zipf: float = Field(1.0, gt=0, description="Exponent of the Zipf distribution of traffic over queries.")
@@ -78,6 +82,12 @@ class SimulationSettings(Section):
     page_known: float = Field(0.2, ge=0, le=1, description="Share of carts and purchases with the id of their page.")
     dirt: DirtSettings = Field(DirtSettings(), description="Noise planted for the denoise rules.")
 
+    @field_validator("start", mode="before")
+    @classmethod
+    def _check_start(cls, start: object) -> str:
+        """Text or, as YAML reads it, a date."""
+        return parse_date(start.isoformat() if isinstance(start, dt.date) else str(start)).isoformat()
+
     @model_validator(mode="after")
     def _check_shares(self) -> Self:
         unknown = set(self.traffic) - set(self.qualities)
@@ -101,7 +111,12 @@ def build_simulation_settings(options: Mapping[str, Any], overrides: Sequence[st
         section = values
         for parent in parents:
             section = section.setdefault(parent, {})
-        section[name] = yaml.safe_load(value)
+            if not isinstance(section, dict):
+                raise ConfigurationError(f"{text!r} sets a key of {parent}, which is set to a value", where=path)
+        try:
+            section[name] = yaml.safe_load(value)
+        except (yaml.YAMLError, ValueError):
+            raise ConfigurationError(f"cannot read the value of {text!r}", where=path) from None
     try:
         return SimulationSettings(**values)
     except ValidationError as error:

@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from schemas.errors import ConfigurationError
 from udfs.ragged import Floats
 
 POWER = 0.8
+LARGEST_RATIO = 1e9  # of noise to difference; its square is the number of queries
 ALPHA = 0.05
 
 
@@ -27,7 +29,12 @@ def detectable_delta(stderr: npt.ArrayLike, power: float = POWER, alpha: float =
 
 def queries_needed(stddev: float, delta: float, power: float = POWER, alpha: float = ALPHA) -> int:
     """Queries that a paired test needs to detect a true difference `delta`: ⌈((z + z) · sd / delta)²⌉, at least 2."""
-    return max(2, math.ceil((total_quantile(power, alpha) * stddev / delta) ** 2))
+    ratio = total_quantile(power, alpha) * stddev / delta
+    if not ratio < LARGEST_RATIO:
+        raise ConfigurationError(
+            f"no number of queries detects a difference of {delta:g}", hint="give a larger --delta"
+        )
+    return max(2, math.ceil(ratio**2))
 
 
 def compute_power(stddev: float, delta: float, queries: float, alpha: float = ALPHA) -> float:

@@ -151,13 +151,13 @@ def _find_layout(spark: SparkSession, paths: Sequence[str], options: Mapping[str
             raise InputError(
                 f"there is no column {' or '.join(wanted)} for {part}",
                 where=f"options.{part}",
-                hint=_list_columns(rows),
+                hint=_list_columns(rows, options),
             )
     if names["position"] is None and rows.schema[str(names["documents"])].dataType.typeName() != "array":
         raise InputError(
             f"there is no column {' or '.join(NAMES['position'])}, and {names['documents']} is not an array",
             where="options.position",
-            hint=_list_columns(rows),
+            hint=_list_columns(rows, options),
         )
     for part, instead in (("time", "the time at which the file was written"), ("user", "none")):
         if names[part] is None:
@@ -192,8 +192,12 @@ def _require_own_pages(layout: _Layout, options: Mapping[str, str]) -> None:
         )
 
 
-def _list_columns(rows: DataFrame) -> str:
-    return f"set it to one of {', '.join(name for name in rows.columns if not name.startswith('_'))}"
+def _list_columns(rows: DataFrame, options: Mapping[str, str]) -> str:
+    from schemas.conform import explain_odd_columns
+
+    columns = [name for name in rows.columns if not name.startswith("_")]
+    usual = {name for names in NAMES.values() for name in names}
+    return explain_odd_columns(columns, usual | {*options.values()}) or f"set it to one of {', '.join(columns)}"
 
 
 def _add_page(layout: _Layout, options: Mapping[str, str], *, is_page: bool) -> DataFrame:

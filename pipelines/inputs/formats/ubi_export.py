@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
@@ -62,9 +63,15 @@ def _read_lines(spark: SparkSession, paths: Sequence[str], options: Mapping[str,
     from pyspark.sql import types as T
 
     kind, settings = find_files(spark, paths, options)
-    if kind == "csv":
+    if kind == "csv" and ("files" in options or not _hold_documents(spark, paths)):
         return read_csv_documents(spark, paths, settings, cast(T.StructType, T.StructType.fromDDL(_DOCUMENT)))
     return spark.read.text(list(paths))
+
+
+def _hold_documents(spark: SparkSession, paths: Sequence[str]) -> bool:
+    """Whether files that are named as CSV hold a dump, `index<TAB>document`: no header of CSV has a brace."""
+    first = spark.read.text(list(paths)).where("trim(value) != ''").first()
+    return first is not None and re.match(_LINE, first["value"])[2].startswith("{")  # type: ignore[index]
 
 
 def _require_documents(documents: DataFrame) -> None:

@@ -162,6 +162,14 @@ def test_a_clicked_table_without_positions_is_refused(spark: SparkSession, tmp_p
     assert caught.value.hint == "set it to one of search_id, query, product_id, clicked"
 
 
+def test_a_clicked_table_with_another_separator_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "flat.csv"
+    path.write_text("search_id;query;product_id;position\ns1;red;a;1\n", encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_table(spark, "impressions", str(path), "serp_arrays")
+    assert caught.value.hint == 'Say what separates the fields with options: {sep: ";"}'
+
+
 @pytest.mark.parametrize("preset", ["serp_arrays", "ga4"])
 def test_lines_that_are_no_json_are_quarantined(spark: SparkSession, tmp_path: Path, preset: str) -> None:
     page: dict[str, Any] = {"search_id": "s", "query": "x", "ts": START, "doc_ids": ["a"], "clicks": [1]}

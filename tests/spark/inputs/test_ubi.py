@@ -242,6 +242,11 @@ def test_lists_of_csv_are_json_or_written_as_python_writes_them(spark: SparkSess
         assert list_pages(spark, path) == [("p", "lamp", "d1", 1), ("p", "lamp", "d2", 2)]
 
 
+def test_a_dump_that_is_named_as_csv_is_a_dump(spark: SparkSession, tmp_path: Path) -> None:
+    path = write_tabs(tmp_path / "dump.tsv", [search("p1", "Lamp", 1, ["d1", "d2"]), event("click", "p1", 2, "d1", 1)])
+    assert list_pages(spark, path) == [("p1", "lamp", "d1", 1), ("p1", "lamp", "d2", 2)]
+
+
 def test_files_that_are_not_of_ubi_are_refused_when_they_are_read(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text("query_id,user_query\n" + "p1,red shoes\n" * 3)
     with pytest.raises(InputError, match=r"no line is a search or an event of UBI; the first is 'query_id,user_query'"):

@@ -17,11 +17,14 @@ import pytest
 from scipy import stats
 
 import assay
+from assay.result import render_html
 from pipelines.report.tables import format_p
 from pipelines.warehouse.runs import find_run
 from pipelines.warehouse.storage import Storage
 from pipelines.warehouse.tables import RunTables
+from schemas.conform import require_columns
 from schemas.errors import ConfigurationError, DataQualityError, InputError, PublishError
+from schemas.inputs import INPUTS
 
 QUERIES, DOCS = 60, 8
 
@@ -142,6 +145,52 @@ def test_the_verdict_is_a_sentence_with_the_difference(result: Any, tables: dict
     assert alone.verdict == "2 systems evaluated; without a baseline nothing is compared."
 
 
+def test_a_column_under_another_usual_name_is_suggested(tables: dict[str, Any]) -> None:
+    renamed = tables["judgments"].rename(columns={"grade": "relevance"})
+    with pytest.raises(InputError, match=r"lacks grade .* columns: \{grade: relevance\}"):
+        assay.evaluate(tables["rankings"], renamed)
+    renamed = tables["rankings"].rename(columns={"doc_id": "Product ID"})
+    with pytest.raises(InputError, match=r"lacks doc_id .* columns: \{doc_id: Product ID\}"):
+        assay.evaluate(renamed, tables["judgments"])
+
+
+def test_a_column_of_the_contract_is_not_suggested_for_another() -> None:
+    """`user_id` is spelt nearly like `query_id`."""
+    columns = ["serp_id", "doc_id", "user_id", "position", "ts"]
+    with pytest.raises(InputError, match=r"lacks query_id .* columns: \{query_id: NAME\}"):
+        require_columns(columns, INPUTS["impressions"], columns)
+    with pytest.raises(InputError, match=r"lacks query_id .* columns: \{query_id: queryid\}"):
+        require_columns([*columns, "queryid"], INPUTS["impressions"], columns)
+
+
+def test_one_query_and_one_system_are_counted_as_one(tables: dict[str, Any]) -> None:
+    rankings, judgments = (tables[name].query("query_id == 'q0'") for name in ("rankings", "judgments"))
+    pair = assay.evaluate(rankings, judgments, ["judged@5"], "old")
+    assert "compared on 1 query." in pair.verdict
+    hopeless = assay.evaluate(tables["rankings"], tables["judgments"].assign(grade=-1.0), ["ndcg@5"], "old")
+    assert "on 0 queries; a query without a relevant document counts for few metrics." in hopeless.verdict
+    alone = assay.evaluate(tables["rankings"].query("system == 'old'"), tables["judgments"])
+    assert alone.verdict.startswith("1 system evaluated")
+
+
+def test_the_name_of_a_system_controls_no_terminal(tables: dict[str, Any]) -> None:
+    name = "new\x1b[31m\nold"
+    rankings = tables["rankings"].replace({"system": {"new": name}})
+    for gate in ([], [{"metric": "ndcg@5", "drop": 0.1, "min_queries": 10}]):
+        got = assay.evaluate(rankings, tables["judgments"], ["ndcg@5"], "old", gate=gate)
+        assert "new\\u001b[31m\\u000aold" in got.verdict
+        assert not {"\x1b", "\n"} & set(got.verdict)
+    pair = assay.compare(got, got, system="old")
+    with pytest.raises(ConfigurationError) as caught:
+        assay.compare(got, got)
+    assert not {"\x1b", "\n"} & {*pair.verdict, *str(caught.value)}
+
+
+def test_each_sentence_of_a_result_is_a_paragraph() -> None:
+    html = render_html("clicks: 3 read\n! 1 < 2", pa.table({"a": [1]}))
+    assert html.startswith("<div><p><bdi>clicks: 3 read</bdi></p><p><bdi>! 1 &lt; 2</bdi></p><table>")
+
+
 def test_the_gate_decides_where_there_is_one(tables: dict[str, Any]) -> None:
     gate = [{"metric": "ndcg@5", "superiority": True, "min_queries": 10}]
     got = assay.evaluate(tables["rankings"], tables["judgments"], ["ndcg@5"], "old", gate=gate)
@@ -177,6 +226,7 @@ def test_rows_that_break_their_contract_are_counted_and_too_many_are_refused(tab
         ({"columns": {"rankings": ["doc_id"]}}, ConfigurationError, r"columns is not a mapping of tables to mappings"),
         ({"columns": {"doc_id": "product"}}, ConfigurationError, r'columns=\{"rankings": \{"doc_id": "product"\}\}'),
         ({"date": "yesterday"}, ConfigurationError, r"date is 'yesterday': write a date"),
+        ({"date": "9999-12-31"}, ConfigurationError, r"date is '9999-12-31': write a date"),
         ({"date": 20261101}, ConfigurationError, r"date is 20261101: write a date"),
         ({"spark": "local"}, ConfigurationError, r"spark is a builtins.str: give a SparkSession"),
         ({"rankings": [{"doc_id": "d"}]}, InputError, r"rankings is a builtins.list: make a DataFrame of it"),

@@ -77,6 +77,11 @@ def test_every_outcome_has_its_sentence(values: dict[str, Any], beginning: str) 
     assert answer(row(**values)).sentence.startswith(beginning)
 
 
+def test_a_comparison_of_no_query_says_what_counts() -> None:
+    advice = answer(row(queries=0, delta=None, delta_low=None, delta_high=None)).advice
+    assert advice.endswith("labels for what they return: a query without a relevant document counts for few metrics.")
+
+
 def test_the_gate_says_what_to_do_and_undecidable_is_a_headline_of_its_own() -> None:
     assert answer(gate=(condition("pass"),)).advice == "Release it: every condition of the gate is met."
     failed = answer(gate=(condition("pass"), condition("fail", segment="device", value="ios")))

@@ -62,6 +62,29 @@ def test_a_hostile_file_is_refused(tmp_path: Path, text: str, reason: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("inputs: {rankings: {path: 3}, judgments: {path: j}}", "path: text is needed or a list is needed"),
+        ("inputs: {rankings: {path: ''}, judgments: {path: j}}", "the path is empty (in"),
+        ("inputs: {rankings: {path: [r, 3]}, judgments: {path: j}}", "at inputs.rankings.path[1]: text is needed"),
+        (INPUTS + "compare: {min_judged: x}", "at compare.min_judged: a number is needed or it must be 'auto'"),
+        (INPUTS + "trained: {a: }", "no value in c.yaml, line 4, at trained.a: a mapping of keys to values is needed"),
+        (INPUTS + "trained: {a: {first: 2026-01-01}}", "missing key in c.yaml, line 4, at trained.a.last"),
+    ],
+)
+def test_a_value_of_which_several_kinds_are_accepted_has_one_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("c.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigurationError) as caught:
+        load_config(Path("c.yaml"))
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)  # one problem, without the names that pydantic gives to kinds
+    assert not any(name in str(caught.value) for name in ("function", "tuple", "literal", "constrained"))
+
+
+@pytest.mark.parametrize(
     "line",
     [
         'password: "{}',

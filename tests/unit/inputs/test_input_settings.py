@@ -33,7 +33,7 @@ def refuse(folder: Path, **rankings: Any) -> str:
         ("rank) + 1", "a ')' without its counterpart"),
         ("concat('a, b)", "a quote in"),
         ("explode(hits)", "name the array in `explode` beside `columns`, and use `item` and `pos` here"),
-        ("uuid()", "uuid returns a different value each time"),
+        ("uuid()", "uuid returns a different value each time, so that no run could be repeated: derive the value from"),
         ("reflect('java.lang.System', 'exit', 1)", "it can run any code"),
         (" ", "the SQL is empty"),
         ({"from": "rank", "values": {}}, "1 or more entries"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ import pyarrow.parquet
 import pytest
 import yaml
 
+import pipelines.inputs.sample
 from jobs.cli import assay, invoke
+from jobs.inspect import fit_widths
 from pipelines.inputs.guess import Draft, draft_input, write_draft
 from pipelines.inputs.sample import ColumnProfile, profile_columns, sample_file
 from schemas.errors import InputError
@@ -125,7 +129,29 @@ def test_a_table_with_a_clicked_flag_is_pages_and_clicks(tmp_path: Path) -> None
     ]
     section = {"path": sample.path, "format": "serp_arrays"}
     text = write_draft([(sample, one) for one in draft_input(sample)])
+    served = section | {"columns": {"system": "'production'"}}
+    assert yaml.safe_load(text) == {"inputs": {"impressions": served, "interactions": section}}
+
+
+def test_the_system_that_served_is_not_named_where_a_column_or_a_run_does(tmp_path: Path) -> None:
+    head, row = "search_id,query,product_id,position,clicked,ts", "s1,red,a,1,0,2026-11-01"
+    named = sample_file(write_lines(tmp_path / "named.csv", f"{head},variant", f"{row},b"))
+    nameless = sample_file(write_lines(tmp_path / "log.csv", head, row))
+    run = sample_file(write_lines(tmp_path / "run", "q1 Q0 d1 1 3.5 bm25"))
+    for samples in ([named], [nameless, run]):
+        text = write_draft([(sample, one) for sample in samples for one in draft_input(sample)])
+        assert "production" not in text
+
+
+def test_a_clicked_table_without_a_query_is_drafted_with_its_options(tmp_path: Path) -> None:
+    lines = ["srch_id,destination,prop_id,position,click_bool,random_bool", "1,7,a,1,0,1", "1,7,b,2,1,1"]
+    sample = sample_file(write_lines(tmp_path / "log.csv", *lines))
+    text = write_draft([(sample, one) for one in draft_input(sample)])
+    assert text.count("    options:\n      # query: ???  # missing: the query, shared by all its executions\n") == 2
+    section = {"path": sample.path, "format": "serp_arrays", "options": None}
     assert yaml.safe_load(text) == {"inputs": {"impressions": section, "interactions": section}}
+    filled = text.replace("# query: ???", "query: destination")
+    assert yaml.safe_load(filled)["inputs"]["interactions"]["options"] == {"query": "destination"}
 
 
 def test_columns_of_a_clicked_table_that_the_preset_does_not_know_become_options(tmp_path: Path) -> None:
@@ -326,7 +352,7 @@ def test_the_file_of_a_folder_that_was_read_is_shown(tmp_path: Path, capsys: pyt
     (tmp_path / "runs").mkdir()
     write_lines(tmp_path / "runs" / "bm25.txt", "q1 Q0 d1 1 3.5 bm25")
     assert invoke(assay, ["inspect", str(tmp_path / "runs")]) == 0
-    assert "trec_run, the first 1 rows of bm25.txt" in capsys.readouterr().out
+    assert "trec_run, the first 1 row of bm25.txt" in capsys.readouterr().out
 
 
 def test_qrels_with_lines_for_several_subtopics_are_those_of_diversity(tmp_path: Path) -> None:
@@ -349,7 +375,10 @@ def test_what_is_missing_is_marked_in_the_draft(tmp_path: Path) -> None:
     sample = sample_file(write_lines(tmp_path / "i.csv", "serp_id,query_id,doc_id,ts", "s,q,d,2026-11-01"))
     text = write_draft([(sample, draft(sample.path))])
     assert "      # position: ???  # missing: the position on the page, counted from 1\n" in text
-    assert yaml.safe_load(text) == {"inputs": {"impressions": {"path": sample.path, "format": "csv", "columns": None}}}
+    columns = {"system": "'production'"}
+    assert yaml.safe_load(text) == {
+        "inputs": {"impressions": {"path": sample.path, "format": "csv", "columns": columns}}
+    }
 
 
 def test_paths_of_a_draft_are_relative_to_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,3 +413,81 @@ def test_the_command_writes_a_draft_that_loads(tmp_path: Path, capsys: pytest.Ca
     assert json.loads(capsys.readouterr().out)["files"][0]["columns"][0]["path"] == "page_id"
     with pytest.raises(InputError, match="no such file"):
         sample_file(str(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "query,product\n".encode("utf-16"), r"it is UTF-16 \(.*\): convert it to UTF-8: iconv -f UTF-16"),
+        ("a.csv", "größe,x\n".encode("latin-1"), r"it is not UTF-8: .*: convert it to UTF-8, as with iconv"),
+        ("a.csv.gz", gzip.compress(b"query,product\n" * 99)[:40], r"end-of-stream.*: it is damaged or was cut off"),
+        ("a.parquet", b"PAR1 and no footer", r"it is damaged or was cut off: copy it again"),
+        ("a.parquet", b"query,product\n", r"is it Parquet, CSV or JSON\?"),
+        ("a.parquet", b"", r"the file is empty"),
+        ("a.json", b'[\n  {"q": 1},\n  {"q": 2}\n]\n', r"JSON array over several lines .*: jq -c '\.\[\]' a\.json"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_reported_with_the_fix(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        sample_file(str(tmp_path / name))
+
+
+def test_what_may_not_be_read_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: object, *_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    path = write_lines(tmp_path / "a.csv", "query_id,doc_id,grade", "q,d,1")
+    monkeypatch.setattr(pipelines.inputs.sample, "_read_start", refuse)
+    with pytest.raises(
+        InputError, match=r"permission denied \(.*a\.csv\): let the user that runs this command read it"
+    ):
+        sample_file(path)
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(InputError, match=r"cannot read the folder: Permission denied .*: let the user"):
+        sample_file(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("file", "folder", "rest"),
+    [
+        ("data/qrels/test.csv", "data/qrels", "test.csv"),
+        ("data/clicks/dt=2026-11-01/hour=3/a.csv", "data/clicks", "dt=2026-11-01/hour=3/a.csv"),
+        ("data/dt=2026-11-01/a.csv", "data", "dt=2026-11-01/a.csv"),
+    ],
+)
+def test_the_folder_that_a_run_reads_is_drafted(tmp_path: Path, file: str, folder: str, rest: str) -> None:
+    (tmp_path / file).parent.mkdir(parents=True)
+    write_lines(tmp_path / file, "query_id,doc_id,grade", "q,d,1")
+    sample = sample_file(str(tmp_path / "data"))
+    assert (sample.path, sample.file) == (str(tmp_path / folder), rest)
+
+
+def test_an_array_on_one_line_is_its_objects(tmp_path: Path) -> None:
+    sample = sample_file(write_lines(tmp_path / "a.json", [{"query_id": "q", "doc_id": "d", "grade": 1}] * 2))
+    assert (sample.format, sample.rows.num_rows) == ("json", 2)
+
+
+@pytest.mark.parametrize("name", ["absent/draft.yaml", "nul\0.yaml"])
+def test_a_draft_that_cannot_be_written_is_reported(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_lines(tmp_path / "a.csv", "query_id,doc_id,grade", "q,d,1")
+    assert invoke(assay, ["inspect", path, "--draft", str(tmp_path / name)]) == 5
+    assert "give --draft a file in a folder that exists" in capsys.readouterr().err
+
+
+def test_text_without_a_character_is_empty(tmp_path: Path) -> None:
+    sample = sample_file(write_lines(tmp_path / "log.csv", "a,b", "x,1", ",2", "  ,3"))
+    (profile, _) = profile_columns(sample.rows)
+    assert (profile.empty, profile.distinct, profile.smallest, profile.values) == (2, 1, "x", ("x",))
+
+
+@pytest.mark.parametrize(("width", "headings"), [(200, 7), (80, 5)])
+def test_the_names_of_columns_are_whole_on_a_narrow_terminal(width: int, headings: int) -> None:
+    longest = {"column": 40, "type": 6, "empty": 5, "distinct": 8, "smallest": 13, "largest": 24, "such as": 40}
+    widths = fit_widths(longest, width)
+    assert len(widths) == headings and widths["type"] == 6 and widths["column"] >= 24
+    assert sum(widths.values()) + 3 * len(widths) + 1 <= width

@@ -18,6 +18,7 @@ import pytest
 
 from jobs import cli, doctor
 from jobs.support.logs import JsonLines, StageList, configure_logging
+from pipelines.simulation.settings import build_simulation_settings
 from pipelines.stages import Stages
 from pipelines.warehouse.runs import TableRecord
 from tests.helpers.published_runs import publish
@@ -148,6 +149,57 @@ def test_a_warning_about_an_optional_package_does_not_reach_the_terminal() -> No
         warnings.warn("SOCKS support in urllib3 requires the installation of optional dependencies", stacklevel=1)
         warnings.warn("another", stacklevel=1)
     assert [str(warning.message) for warning in shown] == ["another"]
+
+
+@pytest.mark.parametrize(
+    ("date", "problem"),
+    [
+        ("2026-02-30", "'2026-02-30' is not a date; write it as 2026-11-01"),
+        ("9999-12-31", "9999-12-31 is not in the years 1900 to 2200"),
+        ("0001-01-01", "0001-01-01 is not in the years 1900 to 2200"),
+    ],
+)
+def test_a_date_that_no_run_can_have_is_refused(date: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.invoke(cli.assay, ["evaluate", "--config", "absent.yaml", "--date", date]) == 2
+    assert f"Invalid value for '--date': {problem}" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("number", ["nan", "inf"])
+def test_numbers_that_are_not_finite_are_refused(number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.invoke(cli.assay, ["power", "--delta", number, "--stddev", "1"]) == 2
+    assert f"'{number}' is not a finite number" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--set", "start=2026-02-30"], "cannot read the value of 'start=2026-02-30' (start)"),
+        (["--set", "start=9999-12-31"], "9999-12-31 is not in the years 1900 to 2200 (start)"),
+        (["--seed", str(10**20)], "it must be less than"),
+        (["--set", "pages=1", "--set", "pages.more=2"], "'pages.more=2' sets a key of pages"),
+        (["--set", "pages=["], "cannot read the value of 'pages=[' (pages)"),
+    ],
+)
+def test_settings_of_a_simulation_that_cannot_be_are_refused(
+    arguments: list[str], problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.invoke(cli.assay, ["simulate", "--to", str(tmp_path / "log"), *arguments]) == 2
+    assert problem in capsys.readouterr().err
+
+
+def test_the_start_of_a_simulation_is_a_date() -> None:
+    assert build_simulation_settings({}, ["start=2026-03-01"]).start == "2026-03-01"
+
+
+def test_a_warning_is_shown_once_in_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        configure_logging(["label"], debug=False)
+        for name in ("impressions", "impressions", "interactions"):
+            logging.getLogger("pipelines.inputs").warning("%s have no user", name)
+            logging.getLogger("pipelines.inputs").info("read")
+        lines = capsys.readouterr().err.splitlines()
+        shown = [line.rpartition(" pipelines.inputs ")[2] for line in lines]
+        assert shown == ["impressions have no user", "read", "read", "interactions have no user", "read"]
 
 
 def test_a_stage_is_one_line_with_seconds_and_the_rows_it_wrote(capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,6 +96,17 @@ def test_files_with_other_types_are_reported_by_column() -> None:
         raise RuntimeError(text)
 
 
+def test_a_folder_with_files_in_subfolders_only_is_reported_with_the_fix() -> None:
+    text = "[UNABLE_TO_INFER_SCHEMA] Unable to infer schema for Parquet. It must be specified manually. SQLSTATE: 42KD9"
+    with (
+        pytest.raises(
+            InputError, match=r"\(inputs\.judgments: /j\): name the folder that has the files: subfolders are"
+        ),
+        raise_input_errors("inputs.judgments: /j"),
+    ):
+        raise RuntimeError(text)
+
+
 def test_an_exception_in_a_worker_is_reported_with_its_place() -> None:
     error = find_cause(Exception(WORKER.format(raised="IndexError: index 17 is out of bounds for axis 0 with size 17")))
     assert type(error) is AssayError

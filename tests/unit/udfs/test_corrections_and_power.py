@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from schemas.errors import ConfigurationError
 from udfs.ragged import Floats
 from udfs.statistics.correct import CORRECTIONS, benjamini_hochberg, holm
 from udfs.statistics.power import compute_power, detectable_delta, queries_needed, total_quantile
@@ -50,6 +51,11 @@ def test_so_many_queries_have_the_power_that_was_asked_for() -> None:
     assert needed == 7064
     assert compute_power(0.3, 0.01, needed) == pytest.approx(0.8, abs=1e-4)
     assert compute_power(0.3, 0.0, 1000) == pytest.approx(0.05)
+
+
+def test_a_difference_that_no_number_of_queries_detects_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"no number of queries detects a difference of 1e-300"):
+        queries_needed(1e300, 1e-300)
 
 
 def test_power_is_what_simulation_finds() -> None:

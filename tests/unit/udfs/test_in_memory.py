@@ -228,6 +228,33 @@ def test_what_is_not_a_table_is_refused() -> None:
         evaluate_tables(ranking_table({"s": {"q": {"a": 1.0}}}), {"q": {"a": 1}})
 
 
+@pytest.mark.parametrize(
+    ("items", "judgments", "message"),
+    [
+        (pd.DataFrame({"doc_id": ["a"]}), LABELS, r"a table is no ranking: give its ids, best first"),
+        (pa.table({"doc_id": ["a"]}), LABELS, r"a table is no ranking"),
+        (["a"], pd.DataFrame({"doc_id": ["a"], "grade": [1]}), r"a table is no mapping .*dict\(zip"),
+        ([("a", 0.9), ("b", math.nan)], LABELS, r"a score is NaN: leave out what has no score"),
+        (["a"], {"a": math.nan}, r"a grade is NaN: leave out what has no grade"),
+        (["a"], {"a": math.inf}, r"the grade inf is not finite"),
+    ],
+)
+def test_what_would_be_scored_as_something_else_is_refused(items: Any, judgments: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Evaluator(metrics=["mrr"]).evaluate_ranking(items, judgments)
+
+
+def test_one_metric_may_be_text_and_a_metric_is_no_cut_off() -> None:
+    evaluator = Evaluator(metrics="ndcg@10")
+    assert repr(evaluator) == "<Evaluator of ndcg@10>"
+    names: Any = ["ndcg@10"]
+    with pytest.raises(InputError, match=r"the cut-off 'ndcg@10' is not a whole number: name metrics as metrics="):
+        Evaluator(names)
+    number: Any = 10
+    with pytest.raises(InputError, match=r"10 is no list of cut-offs: write \[10\]"):
+        Evaluator(number)
+
+
 def test_an_empty_grade_is_no_label_and_of_two_the_higher_counts() -> None:
     labels = pa.table({"query_id": ["q"] * 4, "doc_id": ["a", "b", "b", "c"], "grade": [None, 1.0, 3.0, 0.0]})
     row = per_query(evaluate_tables(ranking_table({"s": {"q": {"b": 1.0}}}), labels, ["dcg@1"]))["q"]
