@@ -74,6 +74,9 @@ LOCAL = {
     "spark.driver.memory": "4g",
     # Each partition that is passed to Python costs 0.1 s; the default of 200 is for clusters.
     "spark.sql.shuffle.partitions": "16",
+    # Spark compiles the code of a stage, and Java optimises it, once for as long as the stage is remembered. A run has
+    # more stages than the default of 100: the next day of a backfill would find none of them.
+    "spark.sql.codegen.cache.maxEntries": "1000",
     # Split files so that few cores share them evenly.
     "spark.sql.files.maxPartitionBytes": "32m",
     # Workers reuse the memory of large arrays; the kernel would zero it again each time.
