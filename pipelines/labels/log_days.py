@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipelines.inputs.count import dump_result
-from pipelines.inputs.days import LOG, LogDay
+from pipelines.inputs.day_files import LOG
+from pipelines.inputs.days import LogDay
 from pipelines.labels.attribute import attribute_events
 from pipelines.labels.build import add_optional_columns
 from pipelines.labels.denoise.cells import group_dropped, group_kept
@@ -125,5 +126,6 @@ def _finish_day(
 def _describe_day(day: LogDay, shared_user: SharedUser | None) -> Mapping[str, Any]:
     return {
         "shared_user": None if shared_user is None else shared_user.user_id,
+        "files": {name: listing.digest for name, listing in day.listings.items()},
         "counts": {name: dump_result(day.results[name]) for name in LOG},
     }
