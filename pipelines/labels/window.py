@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from pipelines.labels.attribute import attribute_events, count_attributions
 from pipelines.labels.build import TalliedLog
-from pipelines.labels.denoise.cells import group_dropped, group_kept, tally_cells
+from pipelines.labels.denoise.cells import group_dropped, tally_cells
 from pipelines.labels.denoise.nameless import mark_nameless
 from pipelines.labels.denoise.pages import LAST_PAGE, apply_page_rules, combine_events, select_last_pages
 from pipelines.labels.denoise.users import find_suspect_users, look_up_bits, map_suspicion, mark_users
@@ -55,8 +55,9 @@ def tally_days(
             days.read("cells"),
             drops.unionByName(group_dropped(outcomes)),
             denoise,
+            buckets=days.count_buckets(),
             withdrawn=touched_shown.select("query_id", "doc_id", F.xxhash64("serp_id").alias("page")),
-            added=group_kept(outcomes),
+            added=outcomes,
             shuffled_systems=settings.propensity.shuffled_systems,
             inspected_share=inspected_share,
             learned_days=learned_days,
