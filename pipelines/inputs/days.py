@@ -88,10 +88,10 @@ def describe_day_settings(config: Config, inputs: Mapping[str, InputTable]) -> d
 
 
 def select_pages(days: Sequence[LogDay]) -> DataFrame:
-    """The pages (`serp_id`) that committed days show."""
+    """The pages (`serp_id`) that committed days show, a page once for each of its users and days."""
     window, records = days[0], [day.record for day in days if day.record is not None]
     visits = read_part(window.spark, Storage(window.config.warehouse), records, "visits")
-    return visits.select("serp_id").distinct()
+    return visits.select("serp_id")
 
 
 def _list_day(spark: SparkSession, name: str, source: InputSource, day: dt.date) -> FileListing:
