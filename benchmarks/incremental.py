@@ -3,8 +3,10 @@
 python -m benchmarks.incremental --impressions 200000 --days 28
 
 Simulates a log with one folder per day, commits the window that ends a day before the last one, and then times the run
-of the last day, with all of its checks: incrementally and from scratch, in a session of its own and in a warm one. Wall
-time varies by load, so processor time is printed too. At the end the counts must be equal, and the labels to 1e-9.
+of the last day, with all of its checks: incrementally and from scratch, each in a session as `assay label` opens it,
+and once more in the same session. Wall time varies by load, so processor time is printed too. At the end the counts
+must be equal, and the labels to 1e-9. With `--copies`, each page is logged several times, with other ids of page, user
+and event: a large log without a long simulation.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks.memory import measure_processor_seconds, watch_peaks
@@ -26,6 +28,7 @@ from jobs.support.session import open_session
 from pipelines.config.model import Config
 from pipelines.config.spark import SparkSettings
 from pipelines.label import label
+from pipelines.plan import define_labelling, look_ahead
 from pipelines.simulation.settings import SimulationSettings
 from pipelines.simulation.simulate import simulate
 from pipelines.warehouse.runs import Manifest
@@ -56,6 +59,7 @@ def main() -> None:
     parser.add_argument("--impressions", type=int, default=200_000, help="per day")
     parser.add_argument("--days", type=int, default=28)
     parser.add_argument("--queries", type=int, default=5_000)
+    parser.add_argument("--copies", type=int, default=1)
     parser.add_argument("--memory", default="3g")
     parser.add_argument("--folder", help="where to keep log and warehouses for another call; default: a temporary one")
     parser.add_argument("--prepare", action="store_true", help="stop before anything is timed")
@@ -66,7 +70,7 @@ def main() -> None:
     folder = Path(arguments.folder or tempfile.mkdtemp(prefix="incremental-"))
     try:
         if not (folder / "before").exists():
-            prepare(spark, folder, arguments.impressions, arguments.days, arguments.queries)
+            prepare(spark, folder, arguments)
         if not arguments.prepare:
             measure(spark, folder, arguments.days)
     finally:
@@ -74,29 +78,36 @@ def main() -> None:
             shutil.rmtree(folder)
 
 
-def prepare(settings: SparkSettings, folder: Path, impressions: int, days: int, queries: int) -> None:
+def prepare(settings: SparkSettings, folder: Path, arguments: argparse.Namespace) -> None:
     """Simulate the log, and commit the window that ends a day before the last one."""
+    days = arguments.days
     with open_session(settings, NAME) as spark:
-        _write_log(spark, folder, impressions, days, queries)
-        _time(spark, folder, "incremental", _last_day(days) - dt.timedelta(days=1), days, "the window before, all new")
+        _write_log(spark, folder, arguments)
+        config = _configure(folder, "incremental", days)
+        _time(spark, config, _last_day(days) - dt.timedelta(days=1), "the window before, all new")
     (folder / "incremental").rename(folder / "before")
 
 
 def measure(settings: SparkSettings, folder: Path, days: int) -> None:
-    """Time the last day: cold in sessions of their own, warm after each other in the first of them."""
+    """Time the last day in both ways, each cold in a session of its own, and then warm."""
     last = _last_day(days)
-    _restore(folder)
-    with open_session(settings, NAME) as spark:
-        cold = _time(spark, folder, "incremental", last, days, "incremental, cold")
-        warm_scratch = _time(spark, folder, "scratch", last, days, "from scratch, warm")
-        _compare_results(spark, folder, cold.manifest, warm_scratch.manifest)
+    timings: dict[str, list[Timing]] = {}
+    for kind in ("incremental", "scratch"):
+        config = _configure(folder, kind, days)
         _restore(folder)
-        warm = _time(spark, folder, "incremental", last, days, "incremental, warm")
-    print(f"warm: {warm.compare(warm_scratch)}", flush=True)
-    _restore(folder)
-    with open_session(settings, NAME) as spark:
-        cold_scratch = _time(spark, folder, "scratch", last, days, "from scratch, cold")
-    print(f"cold: {cold.compare(cold_scratch)}", flush=True)
+        local = look_ahead(define_labelling(config), last)
+        size, unread = (None, None) if local is None else (local.bytes, local.unread)
+        with open_session(settings, NAME, input_bytes=size, read_bytes=unread) as spark:
+            timings[kind] = [_time(spark, config, last, f"{kind}, cold")]
+            if kind == "incremental":
+                (folder / kind).rename(folder / "compared")
+            else:
+                (folder / "compared").rename(folder / "incremental")
+                _compare_results(spark, folder, timings["incremental"][0].manifest, timings["scratch"][0].manifest)
+            _restore(folder)
+            timings[kind].append(_time(spark, config, last, f"{kind}, warm"))
+    for name, one, scratch in zip(("cold", "warm"), timings["incremental"], timings["scratch"], strict=True):
+        print(f"{name}: {one.compare(scratch)}", flush=True)
 
 
 def _compare_results(spark: SparkSession, folder: Path, incremental: Manifest, scratch: Manifest) -> None:
@@ -137,24 +148,38 @@ def _restore(folder: Path) -> None:
     shutil.copytree(folder / "before", folder / "incremental")
 
 
-def _write_log(spark: SparkSession, folder: Path, impressions: int, days: int, queries: int) -> None:
+def _write_log(spark: SparkSession, folder: Path, arguments: argparse.Namespace) -> None:
     """A log with a folder per day, of one day more than a window has."""
-    pages = impressions * (days + 1) // SHOWN
-    log = simulate(spark, SimulationSettings(pages=pages, queries=queries, days=days + 1, start=FIRST.isoformat()))
+    days = arguments.days + 1
+    pages = arguments.impressions * days // SHOWN // arguments.copies
+    settings = SimulationSettings(pages=pages, queries=arguments.queries, days=days, start=FIRST.isoformat())
+    log = simulate(spark, settings)
     for name, rows in (("impressions", log.impressions), ("interactions", log.interactions)):
         if (folder / name).exists():
             continue
-        dated = rows.withColumn("day", F.to_date("ts"))
+        dated = _copy_rows(rows, arguments.copies).withColumn("day", F.to_date("ts"))
         dated.repartition("day").write.partitionBy("day").parquet(str(folder / name))
         for part in (folder / name).glob("day=*"):
             part.rename(folder / name / part.name.removeprefix("day="))
 
 
-def _time(spark: SparkSession, folder: Path, kind: str, date: dt.date, days: int, what: str) -> Timing:
+def _copy_rows(rows: DataFrame, copies: int) -> DataFrame:
+    """The rows several times, the copies with other ids of page, user, session and event."""
+    copied = rows.withColumn("copy", F.explode(F.sequence(F.lit(1), F.lit(copies))))
+    for name in {"serp_id", "user_id", "session_id", "event_id"} & set(rows.columns):
+        other = F.concat(name, F.lit("~"), "copy")
+        copied = copied.withColumn(name, F.when(F.col("copy") == 1, F.col(name)).otherwise(other))
+    return copied.drop("copy")
+
+
+def _configure(folder: Path, kind: str, days: int) -> Config:
     log = {name: {"path": f"{folder}/{name}/{{date}}", "days": days} for name in ("impressions", "interactions")}
-    config = Config.model_validate(
+    return Config.model_validate(
         {"inputs": log, "warehouse": str(folder / kind), "labels": {"incremental": kind == "incremental"}}
     )
+
+
+def _time(spark: SparkSession, config: Config, date: dt.date, what: str) -> Timing:
     start, spent = time.monotonic(), measure_processor_seconds()
     with watch_peaks() as peaks:
         manifest = label(spark, config, date).manifest

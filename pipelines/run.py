@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pipelines.config.model import Config
 from pipelines.inputs.count import CountRequest, CountResult, count_rows
-from pipelines.inputs.days import LOG, LogDay, list_log_days
+from pipelines.inputs.day_files import LOG
+from pipelines.inputs.days import LogDay, list_log_days
 from pipelines.inputs.listing import FileListing
 from pipelines.inputs.read import InputTable, read_frame, read_input
 from pipelines.inputs.validate import ValidatedInputs, describe_input, validate_inputs

@@ -1,6 +1,6 @@
 """The parts of `label_days`: what a day of a log says, kept so that labels of a window read each day once."""
 
-from schemas.inputs import DOC_ID, IMPRESSIONS, INTERACTIONS, QUERY_ID, SERP_ID, USER_ID
+from schemas.inputs import IMPRESSIONS, INTERACTIONS, SERP_ID, USER_ID
 from schemas.outputs import QUARANTINE
 from schemas.table import Column, Table
 
@@ -51,21 +51,22 @@ SUSPECTS = Table(
 
 CELLS = Table(
     "cells",
-    "one query, document and place with impressions that no rule on users, events and pages drops",
+    "the impressions of a bucket of pairs that no rule on users, events and pages drops, as lists",
     (
-        QUERY_ID,
-        DOC_ID,
-        CONTEXT,
-        IMPRESSIONS["position"],
-        Column("history", "int", "the clicks above it that a session model conditions on"),
-        IMPRESSIONS["system"],
-        _DAY,
-        Column("page_mark", "int", "what the impression says about its page"),
+        Column("bucket", "int", "the remainder of a hash of query and document"),
+        Column("buckets", "int", "the number of buckets"),
         Column(
-            "rows",
-            "array<struct<person:bigint,page:bigint,clicks:int,carts:int,purchases:int>>",
-            "the impressions: the rules on pairs read the clicks of each user",
+            "places",
+            "array<struct<key:bigint,query_id:string,doc_id:string,context:string,position:int,history:int,"
+            "system:string,day:int,draw:int,page_mark:int>>",
+            "the distinct places of its pairs; `key` is the hash of the pair, `history` the clicks above that a "
+            "session model conditions on, `draw` decides whether the day is inspected, `page_mark` is what the "
+            "impression says about its page",
         ),
+        Column("place", "array<int>", "the place of each impression, by its number"),
+        Column("person", "array<bigint>", "its user, as in `drops`: the rules on pairs read the clicks of each"),
+        Column("page", "array<bigint>", "its page"),
+        *(Column(name, "array<int>", f"its {name}") for name in ("clicks", "carts", "purchases")),
     ),
 )
 

@@ -82,6 +82,9 @@ LOCAL = {
     "spark.driver.memory": "4g",
     # Each partition that is passed to Python costs 0.1 s; the default of 200 is for clusters.
     "spark.sql.shuffle.partitions": "16",
+    # Spark compiles the code of a stage, and Java optimises it, once for as long as the stage is remembered. A run has
+    # more stages than the default of 100: the next day of a backfill would find none of them.
+    "spark.sql.codegen.cache.maxEntries": "1000",
     # Split files so that few cores share them evenly.
     "spark.sql.files.maxPartitionBytes": "32m",
     # Workers reuse the memory of large arrays; the kernel would zero it again each time.
@@ -96,19 +99,25 @@ LOCAL = {
 
 @contextmanager
 def open_session(
-    settings: SparkSettings, name: str, *, input_bytes: int | None = None, imports: Sequence[str] = ()
+    settings: SparkSettings,
+    name: str,
+    *,
+    input_bytes: int | None = None,
+    read_bytes: int | None = None,
+    imports: Sequence[str] = (),
 ) -> Iterator[SparkSession]:
     """Open a session that stops at the end of the block, also after a signal.
 
     `input_bytes` is the size of the data, where it is known: little data gets a plan of one task and a JVM that starts
-    fast. `imports` are modules of a run that are needed later; they are imported while Java starts, and those of its
-    workers while its first queries are planned.
+    fast. `read_bytes` is the part that is read: where the statistics of the rest are kept, optimised code takes Java
+    longer to compile than it saves. `imports` are modules of a run that are needed later; they are imported while Java
+    starts, and those of its workers while its first queries are planned.
     """
     _require_java()
     # Workers would otherwise start the first python3 on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with open_temporary_folder() as folder:
-        spark = _build(settings, name, input_bytes, imports)
+        spark = _build(settings, name, (input_bytes, read_bytes), imports)
         install_handlers()
         try:
             if spark.conf.get("spark.python.daemon.module", None) != DAEMON:  # whose workers have our packages
@@ -149,14 +158,16 @@ def _stop(spark: SparkSession) -> None:
     thread.join(timeout=STOP_SECONDS)
 
 
-def _build(settings: SparkSettings, name: str, input_bytes: int | None, imports: Sequence[str]) -> SparkSession:
+def _build(
+    settings: SparkSettings, name: str, sizes: tuple[int | None, int | None], imports: Sequence[str]
+) -> SparkSession:
     from pyspark.conf import SparkConf
     from pyspark.sql import SparkSession
 
     submitted, remote = "PYSPARK_GATEWAY_PORT" in os.environ, "SPARK_REMOTE" in os.environ
     elsewhere = submitted or remote
     local = not elsewhere and (settings.master or "local").startswith("local")
-    chosen = {**(build_local_settings(settings.settings, input_bytes) if local else {}), **REQUIRED}
+    chosen = {**(build_local_settings(settings.settings, *sizes) if local else {}), **REQUIRED}
     chosen |= settings.settings
     if settings.master is not None and not elsewhere:
         chosen["spark.master"] = settings.master
@@ -191,12 +202,15 @@ def _import_quietly(modules: Sequence[str]) -> None:
             importlib.import_module(module)
 
 
-def build_local_settings(settings: Mapping[str, str], input_bytes: int | None) -> dict[str, str]:
+def build_local_settings(
+    settings: Mapping[str, str], input_bytes: int | None, read_bytes: int | None = None
+) -> dict[str, str]:
     """Return the defaults of a session on this machine for data of this size; None where the size is not known."""
     size = float("inf") if input_bytes is None else input_bytes
     small = size < SMALL_BYTES
     planned = {**(SMALL if small else {}), **(TINY if size < TINY_BYTES else {})}
-    java = build_java_options(settings, small=small)
+    reads_little = read_bytes is not None and read_bytes < SMALL_BYTES
+    java = build_java_options(settings, small=small, one_compiler=small or reads_little)
     return {**LOCAL, **_choose_daemon(), **planned, "spark.driver.defaultJavaOptions": java}
 
 
@@ -208,12 +222,13 @@ def _choose_daemon() -> dict[str, str]:
     return {"spark.python.daemon.module": DAEMON, "spark.executorEnv.PYTHONPATH": path}
 
 
-def build_java_options(settings: Mapping[str, str], *, small: bool = False) -> str:
+def build_java_options(settings: Mapping[str, str], *, small: bool = False, one_compiler: bool = False) -> str:
     """Return the options for Java; our collector only if none is set, because Java refuses two."""
     options = [settings.get("spark.driver.extraJavaOptions", ""), *[os.environ.get(v, "") for v in JAVA_VARIABLES]]
     has_collector = re.search(r"-XX:\+Use\w+GC\b", " ".join(options))
     collector = () if has_collector else (SMALL_COLLECTOR if small else COLLECTOR,)
-    return " ".join((*JAVA, *(SMALL_JAVA if small else LARGE_JAVA), *collector, *build_archive_options()))
+    compilers = SMALL_JAVA if one_compiler else LARGE_JAVA
+    return " ".join((*JAVA, *compilers, *collector, *build_archive_options()))
 
 
 def zip_packages(folder: Path) -> str:

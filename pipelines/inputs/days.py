@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pipelines.config.model import Config
 from pipelines.inputs.contracts import resolve_contract
 from pipelines.inputs.count import CountResult
-from pipelines.inputs.listing import FileListing, list_locally, list_with_spark, window_dates
+from pipelines.inputs.day_files import list_day, select_log_sources
+from pipelines.inputs.listing import FileListing, list_with_spark, window_dates
 from pipelines.inputs.read import InputTable, read_day
 from pipelines.inputs.settings import InputSource
 from pipelines.labels.propensity.registry import ESTIMATORS
@@ -23,8 +24,6 @@ from pipelines.warehouse.label_days import read_part
 from pipelines.warehouse.run_key import hash_json
 from pipelines.warehouse.storage import Storage
 from schemas.conform import ConformedTable, conform
-
-LOG = ("impressions", "interactions")
 
 
 @dataclass(frozen=True)
@@ -48,11 +47,6 @@ class LogDay:
     def _conform(self, name: str, source: InputSource) -> ConformedTable:
         raw = read_day(self.spark, name, source, self.date, self.listings[name], self.window[name])
         return conform(raw, resolve_contract(name, self.config), columns=source.columns)
-
-
-def select_log_sources(config: Config) -> dict[str, InputSource]:
-    """The two tables of a log, if the run reads one."""
-    return {name: source for name, source in config.sources().items() if name in LOG}
 
 
 def list_log_days(
@@ -94,13 +88,12 @@ def describe_day_settings(config: Config, inputs: Mapping[str, InputTable]) -> d
 
 
 def select_pages(days: Sequence[LogDay]) -> DataFrame:
-    """The pages (`serp_id`) that committed days show."""
+    """The pages (`serp_id`) that committed days show, a page once for each of its users and days."""
     window, records = days[0], [day.record for day in days if day.record is not None]
     visits = read_part(window.spark, Storage(window.config.warehouse), records, "visits")
-    return visits.select("serp_id").distinct()
+    return visits.select("serp_id")
 
 
 def _list_day(spark: SparkSession, name: str, source: InputSource, day: dt.date) -> FileListing:
     one = source.model_copy(update={"days": 1})
-    listing = list_locally(name, one, day, required=False)
-    return listing or list_with_spark(spark, name, one, day, required=False)
+    return list_day(name, source, day) or list_with_spark(spark, name, one, day, required=False)

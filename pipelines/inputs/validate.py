@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 from pipelines.config.model import Config
 from pipelines.inputs.contracts import resolve_contract
 from pipelines.inputs.count import CountRequest, CountResult, RowCount, count_ignored, count_rows
-from pipelines.inputs.days import LOG, LogDay, select_pages
+from pipelines.inputs.day_files import LOG
+from pipelines.inputs.days import LogDay, select_pages
 from pipelines.inputs.opinions import add_opinion_columns
 from pipelines.inputs.read import InputTable
 from pipelines.inputs.systems import require_one_file_per_system

@@ -7,25 +7,27 @@ when the days of a window are put together (see `window`).
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipelines.inputs.count import dump_result
-from pipelines.inputs.days import LOG, LogDay
+from pipelines.inputs.day_files import LOG
+from pipelines.inputs.days import LogDay
 from pipelines.labels.attribute import attribute_events
 from pipelines.labels.build import add_optional_columns
-from pipelines.labels.denoise.cells import group_dropped, group_kept
+from pipelines.labels.denoise.cells import choose_buckets, group_dropped, group_kept
 from pipelines.labels.denoise.nameless import SharedUser, find_shared_user, mark_nameless
 from pipelines.labels.denoise.pages import apply_page_rules, combine_events, name_context
 from pipelines.labels.denoise.users import flag_users, map_suspicion, mark_users, select_visits, suspect_id
 from pipelines.labels.propensity.registry import ESTIMATORS
 from pipelines.labels.settings import LabelSettings
 from pipelines.warehouse.attempt import Attempt
+from pipelines.warehouse.concurrent import run_concurrently
 from pipelines.warehouse.day_records import DayRecord
 from pipelines.warehouse.label_days import DayWriter, read_part
 from pipelines.warehouse.storage import Storage
@@ -48,6 +50,10 @@ class WindowDays:
     def read(self, part: str) -> DataFrame:
         """One part of all days."""
         return read_part(self.spark, self.storage, self.records, part)
+
+    def count_buckets(self) -> int:
+        """The largest number of buckets of `cells` on a day."""
+        return max(int(record.facts["buckets"]) for record in self.records)
 
 
 @dataclass(frozen=True)
@@ -103,27 +109,30 @@ def _finish_day(
     interactions = add_optional_columns(day.tables["interactions"].rows, INTERACTIONS)
     events = mark_nameless(interactions, shared_user)
     attributed = attribute_events(events, window_days=settings.attribution.window_days)
-    attributed = mark_nameless(writer.write("events", attributed), shared_user)
-    flags = writer.write(
-        "suspects", flag_users(mark_nameless(opened.visits, shared_user), settings.denoise).select("*", log_day)
+    flags = flag_users(mark_nameless(opened.visits, shared_user), settings.denoise).select("*", log_day)
+    attributed, flags = run_concurrently(
+        [lambda: writer.write("events", attributed), lambda: writer.write("suspects", flags)]
     )
+    attributed = mark_nameless(attributed, shared_user)
     rows = combine_events(mark_nameless(opened.shown, shared_user), attributed, context=F.col("context"))
-    writer.write("touches", rows.select(log_day, "page", suspect_id().alias("suspect"), "day").distinct())
+    touches = rows.select(log_day, "page", suspect_id().alias("suspect"), "day").distinct()
     marked = mark_users(rows, map_suspicion(flags, "suspect"), settings.denoise)
     history = ESTIMATORS.require(settings.propensity.estimator).history
-    outcomes = attempt.checkpoint(
-        apply_page_rules(marked, settings.denoise, history=history, impressions=day.results["impressions"].rows.kept)
-    )
-    writer.write("cells", group_kept(outcomes))
-    writer.write("drops", group_dropped(outcomes))
+    impressions = day.results["impressions"].rows.kept
+    judged = apply_page_rules(marked, settings.denoise, history=history, impressions=impressions)
+    _, outcomes = run_concurrently([lambda: writer.write("touches", touches), lambda: attempt.checkpoint(judged)])
+    buckets = choose_buckets(impressions)
+    parts = {"cells": group_kept(outcomes, buckets, impressions), "drops": group_dropped(outcomes)}
     rejected = [day.tables[name].rejected_rows for name in LOG if day.results[name].rows.rejected]
     if rejected:
-        writer.write("rejected", reduce(DataFrame.unionByName, rejected))
-    return writer.commit(_describe_day(day, shared_user))
+        parts["rejected"] = reduce(DataFrame.unionByName, rejected)
+    run_concurrently([partial(writer.write, part, table) for part, table in parts.items()])
+    return writer.commit(_describe_day(day, shared_user) | {"buckets": buckets})
 
 
-def _describe_day(day: LogDay, shared_user: SharedUser | None) -> Mapping[str, Any]:
+def _describe_day(day: LogDay, shared_user: SharedUser | None) -> dict[str, Any]:
     return {
         "shared_user": None if shared_user is None else shared_user.user_id,
+        "files": {name: listing.digest for name, listing in day.listings.items()},
         "counts": {name: dump_result(day.results[name]) for name in LOG},
     }

@@ -16,16 +16,19 @@ from pyspark.sql import functions as F
 
 from pipelines.labels.attribute import attribute_events, count_attributions
 from pipelines.labels.build import TalliedLog
-from pipelines.labels.denoise.cells import group_dropped, group_kept, tally_cells
+from pipelines.labels.denoise.cells import group_dropped, tally_cells
 from pipelines.labels.denoise.nameless import mark_nameless
 from pipelines.labels.denoise.pages import LAST_PAGE, apply_page_rules, combine_events, select_last_pages
-from pipelines.labels.denoise.users import find_suspect_users, look_up_bits, map_suspicion, mark_users
+from pipelines.labels.denoise.settings import DenoiseSettings
+from pipelines.labels.denoise.users import flag_users, look_up_bits, map_suspicion, mark_users, suspect_id
 from pipelines.labels.log_days import WindowDays
 from pipelines.labels.propensity.registry import ESTIMATORS
 from pipelines.labels.settings import LabelSettings
 from pipelines.warehouse.checkpoint import Checkpointer
+from pipelines.warehouse.concurrent import run_concurrently
 
 GIVEN = "given"
+_FLAG = ("suspect", "day", "bits")
 
 
 def tally_days(
@@ -39,10 +42,15 @@ def tally_days(
 ) -> TalliedLog:
     """Tally the log of a window from its days; see `tally_log` for the parameters."""
     denoise, shared = settings.denoise, days.shared_user
-    suspects = checkpoint(find_suspect_users(mark_nameless(days.read("visits"), shared), denoise))
-    events = mark_nameless(days.read("events"), shared)
-    moved = checkpoint(_attribute_again(events, settings.attribution.window_days))
-    pages = checkpoint(find_touched_pages(days, suspects, moved))
+    visits, events = (mark_nameless(days.read(part), shared) for part in ("visits", "events"))
+    split, moved = run_concurrently(
+        [
+            lambda: checkpoint(_find_split_pages(days.read("touches"))),
+            lambda: checkpoint(_attribute_again(events, settings.attribution.window_days)),
+        ]
+    )
+    suspects = checkpoint(_find_suspects(days, visits, checkpoint(_find_split_suspects(days, split)), denoise))
+    pages = checkpoint(find_touched_pages(days, suspects, split, moved))
     shown = mark_nameless(days.read("shown"), shared)
     attributed = events.where(F.col("attribution") == GIVEN).unionByName(moved.drop("day_page"))
     touched_shown = checkpoint(_select_pages(shown, pages))
@@ -55,8 +63,9 @@ def tally_days(
             days.read("cells"),
             drops.unionByName(group_dropped(outcomes)),
             denoise,
+            buckets=days.count_buckets(),
             withdrawn=touched_shown.select("query_id", "doc_id", F.xxhash64("serp_id").alias("page")),
-            added=group_kept(outcomes),
+            added=outcomes,
             shuffled_systems=settings.propensity.shuffled_systems,
             inspected_share=inspected_share,
             learned_days=learned_days,
@@ -86,11 +95,36 @@ def _attribute_again(events: DataFrame, window_days: float) -> DataFrame:
     return attribute_events(rows, window_days=window_days).where(F.col("attribution") != GIVEN)
 
 
-def find_touched_pages(days: WindowDays, suspects: DataFrame, moved: DataFrame) -> DataFrame:
+def _find_split_pages(touches: DataFrame) -> DataFrame:
+    """The pages with rows in the files of several days."""
+    days = touches.groupBy("page").agg(F.min("log_day").alias("first"), F.max("log_day").alias("last"))
+    return days.where("first != last").select("page")
+
+
+def _find_split_suspects(days: WindowDays, split: DataFrame) -> DataFrame:
+    """The suspects whose visits of one day, or of one page, may be in the files of several days.
+
+    The files of two days can only share a day if it is not the own day of one of them.
+    """
+    touches = days.read("touches")
+    of_pages = touches.join(split, on="page", how="left_semi")
+    return touches.where("day != log_day").unionByName(of_pages).select("suspect").distinct()
+
+
+def _find_suspects(
+    days: WindowDays, visits: DataFrame, split_suspects: DataFrame, settings: DenoiseSettings
+) -> DataFrame:
+    """The suspects of `find_suspect_users`: as their own days have them, but for those that are split."""
+    in_days = days.read("suspects").join(split_suspects, on="suspect", how="left_anti").select(*_FLAG)
+    theirs = visits.join(split_suspects, on=suspect_id() == F.col("suspect"), how="left_semi")
+    flags = in_days.unionByName(flag_users(theirs, settings).select(*_FLAG))
+    return map_suspicion(flags.groupBy("suspect", "day").agg(F.bit_or("bits").alias("bits")), "suspect")
+
+
+def find_touched_pages(days: WindowDays, suspects: DataFrame, split: DataFrame, moved: DataFrame) -> DataFrame:
     """The pages (`page`) whose outcome in the window may differ from that in their own day."""
     touches = days.read("touches")
     in_days = map_suspicion(days.read("suspects"), "log_day", "suspect").withColumnRenamed("suspicion", "in_day")
-    split = touches.groupBy("page").agg((F.min("log_day") != F.max("log_day")).alias("split")).where("split")
     otherwise_dropped = (
         touches.join(F.broadcast(suspects), on="suspect", how="left")
         .join(F.broadcast(in_days), on=["log_day", "suspect"], how="left")
@@ -98,7 +132,7 @@ def find_touched_pages(days: WindowDays, suspects: DataFrame, moved: DataFrame) 
     )
     here = F.xxhash64("serp_id")
     pages = moved.where(here != F.col("day_page")).select(F.explode(F.array(here, "day_page")).alias("page"))
-    return split.select("page").unionByName(otherwise_dropped.select("page")).unionByName(pages).distinct()
+    return split.unionByName(otherwise_dropped.select("page")).unionByName(pages).distinct()
 
 
 def _select_pages(rows: DataFrame, pages: DataFrame) -> DataFrame:

@@ -40,8 +40,13 @@ def day_folder(date: str, name: str) -> str:
 
 def find_day(storage: Storage, date: str, key: str) -> DayRecord | None:
     """Find a committed day with this key."""
+    return next((record for record in list_days(storage, date) if record.key == key), None)
+
+
+def list_days(storage: Storage, date: str) -> Iterator[DayRecord]:
+    """List the committed records of a day."""
     records = (read_record(storage, name) for name in storage.list(f"{LABEL_DAYS}/dt={date}", suffix=".json"))
-    return next((record for record in records if record is not None and record.key == key), None)
+    return (record for record in records if record is not None)
 
 
 def list_day_records(storage: Storage) -> Iterator[DayRecord]:

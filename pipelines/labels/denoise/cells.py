@@ -1,55 +1,62 @@
 """The outcomes of one day's pages in a form that can be added up over days, and the tally of such days.
 
-Kept impressions are grouped by query, document and place, with the user and page of each in an array: the rules on
-pairs, and the number of users of a pair, need all days. Arrays cost a fraction of single rows to shuffle.
+Kept impressions are lists by bucket of pairs (see `cell_arrays`): the rules on pairs, and the number of users of a
+pair, need those of all days.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from pipelines.labels.denoise.cell_arrays import ADDED, KEPT, PLACE, ROW, WITHDRAWN, pack_rows, unpack_rows
+from pipelines.labels.denoise.nameless import draw_number, limit_draws
 from pipelines.labels.denoise.pages import distribute
-from pipelines.labels.denoise.pairs import (
-    COUNTS,
-    PAIR,
-    TALLY,
-    describe_origin,
-    read_numbers,
-    salt_dropped,
-    tally_dropped,
-    tally_kept,
-)
+from pipelines.labels.denoise.pair_arrays import read_numbers
+from pipelines.labels.denoise.pairs import COUNTS, EPOCH, ORIGIN, PAIR, TALLY, tally_kept
+from pipelines.labels.denoise.pairs import PLACE as TALLIED_PLACE
 from pipelines.labels.denoise.settings import DenoiseSettings
 from schemas.label_days import CELLS, DROPS
 from udfs.spark.worker import run_in_worker
 
-_CELL = tuple(name for name in CELLS.names if name != "rows")
-_EVENTS = COUNTS[1:]
-_DAY, _WITHDRAWN, _ADDED, _DROPPED = range(4)  # what a row of the tally's input is
+_ROWS_OF_BUCKET = 100_000  # of one day
+_BUCKETS = 8  # at least
 
 
-def group_kept(outcomes: DataFrame) -> DataFrame:
-    """The impressions that no rule drops so far, by query, document and place."""
-    kept = F.struct("person", "page", *_EVENTS)
-    return outcomes.where("bits = 0").groupBy(*_CELL).agg(F.collect_list(kept).alias("rows"))
+def choose_buckets(impressions: int) -> int:
+    """The number of buckets of a day: a power of two, so that those of days with fewer can be divided."""
+    return max(_BUCKETS, 1 << max(impressions // _ROWS_OF_BUCKET, 1).bit_length())
+
+
+def group_kept(outcomes: DataFrame, buckets: int, impressions: int) -> DataFrame:
+    """The impressions that no rule drops so far, as rows of `cells`."""
+    rows = outcomes.where("bits = 0").select(
+        F.pmod(F.xxhash64(*PAIR), F.lit(buckets)).cast("int").alias("bucket"),
+        *_describe_place(),
+        *[F.col(name).cast("bigint" if kind == pa.int64() else "int").alias(name) for name, kind in ROW.items()],
+    )
+
+    def pack(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        filled = [batch for batch in batches if batch.num_rows]
+        if filled:
+            yield from pack_rows(pa.Table.from_batches(filled).combine_chunks(), buckets).to_batches(max_chunksize=1)
+
+    schema = ", ".join(f"{column.name} {column.type}" for column in CELLS.columns)
+    return distribute(rows, "bucket", impressions).mapInArrow(run_in_worker(pack), schema)
 
 
 def group_dropped(outcomes: DataFrame) -> DataFrame:
     """The dropped rows by page, user and rules; those for the quarantine stay apart."""
     dropped = outcomes.where("bits != 0").withColumns({name: F.col(name).cast("bigint") for name in COUNTS})
-    alone = dropped.where("row IS NOT NULL").select(*DROPS.names)
     keys = [name for name in DROPS.names if name not in COUNTS]
-    others = dropped.where("row IS NULL").groupBy(*keys).agg(*[F.sum(name).alias(name) for name in COUNTS])
-    return alone.unionByName(others)
+    return _sum_counts(dropped.select(*DROPS.names), keys)
 
 
 def tally_cells(
@@ -57,6 +64,7 @@ def tally_cells(
     drops: DataFrame,
     settings: DenoiseSettings,
     *,
+    buckets: int,
     withdrawn: DataFrame,
     added: DataFrame,
     shuffled_systems: Sequence[str] = (),
@@ -66,47 +74,87 @@ def tally_cells(
 ) -> DataFrame:
     """The tally of `tally_rows`, from the cells and dropped rows of single days.
 
-    `withdrawn` are impressions (query_id, doc_id, page) of pages whose outcome the cells have wrong, because it depends
-    on other days too, and `added` the cells of these pages with the right outcome; `drops` are without the wrong ones.
+    `buckets` is the largest number of buckets of a day. `withdrawn` are impressions (query_id, doc_id, page) of pages
+    whose outcome the cells have wrong, because it depends on other days too, and `added` the outcomes of these pages;
+    `drops` are without the wrong ones.
     """
-    origin = describe_origin(shuffled_systems, inspected_share, learned_days)
-    zeros = [F.lit(0).alias(name) for name in _EVENTS]
-    page = F.array(F.struct(F.lit(0).cast("bigint").alias("person"), "page", *zeros)).alias("rows")
-    parts = (
-        *((table.select(*_CELL, "rows"), change) for table, change in ((cells, _DAY), (added, _ADDED))),
-        (withdrawn.select(*PAIR, page), _WITHDRAWN),
+    parts = [
+        _divide_buckets(cells, buckets).withColumn("change", F.lit(KEPT)),
+        _nest_rows(added.where("bits = 0"), buckets).withColumn("change", F.lit(ADDED)),
+        _nest_rows(_add_nulls(withdrawn), buckets).withColumn("change", F.lit(WITHDRAWN)),
+    ]
+    rows = reduce(DataFrame.unionByName, parts)
+    name_origin = partial(
+        _name_origin, shuffled=tuple(shuffled_systems), limit=limit_draws(inspected_share), learned=tuple(learned_days)
     )
-    marked = [table.withColumn("change", F.lit(change)) for table, change in parts]
-    kept = reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), marked)
-    placed = kept.select(F.xxhash64(*PAIR).alias("key"), "change", *[c for c in _CELL if c != "day"], *origin, "rows")
-    dropped = drops.select(
-        salt_dropped().alias("key"), F.lit(_DROPPED).alias("change"), "bits", "person", "row", *COUNTS
-    )
-    rows = placed.unionByName(dropped, allowMissingColumns=True)
 
     def tally(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         filled = [batch for batch in batches if batch.num_rows]
         if filled:
-            table = pa.Table.from_batches(filled).combine_chunks()
-            is_dropped = pc.equal(table["change"], _DROPPED)
-            yield from _tally_cells(table.filter(pc.invert(is_dropped)), settings).to_batches()
-            yield from tally_dropped(table.filter(is_dropped)).to_batches()
+            kept = unpack_rows(pa.Table.from_batches(filled))
+            numbers = kept.numbers | {COUNTS[0]: np.ones(len(kept.place), dtype=np.int64)}
+            yield from tally_kept(name_origin(kept.places), numbers, settings, kept.place).to_batches()
 
-    return distribute(rows, "key", impressions).mapInArrow(run_in_worker(tally), TALLY)
+    tallied = distribute(rows, "bucket", impressions).mapInArrow(run_in_worker(tally), TALLY)
+    dropped = _sum_counts(drops.withColumnRenamed("person", "dropped_user"), ["bits", "dropped_user", "row"])
+    return tallied.unionByName(dropped.withColumn("users", F.lit(0).cast("bigint")), allowMissingColumns=True)
 
 
-def _tally_cells(table: pa.Table, settings: DenoiseSettings) -> pa.Table:
-    """Tally the impressions of the cells, without those that are withdrawn."""
-    lists = table["rows"].combine_chunks()
-    lists = lists.chunk(0) if isinstance(lists, pa.ChunkedArray) else lists
-    owner = np.repeat(np.arange(table.num_rows), pc.list_value_length(lists).to_numpy(zero_copy_only=False))
-    fields = pa.Table.from_struct_array(lists.flatten())
-    change = read_numbers(table, "change")[owner]
-    page = read_numbers(fields, "page")
-    withdrawn = pd.unique(page[change == _WITHDRAWN])
-    is_counted = change != _WITHDRAWN
-    if len(withdrawn):
-        is_counted &= (change == _ADDED) | ~pd.Series(page).isin(withdrawn).to_numpy()
-    numbers = {name: read_numbers(fields, name)[is_counted] for name in ("person", *_EVENTS)}
-    numbers |= {"page": page[is_counted], COUNTS[0]: np.ones(int(is_counted.sum()), dtype=np.int64)}
-    return tally_kept(table, numbers, settings, owner[is_counted])
+def _sum_counts(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The counts of equal rows; those for the quarantine stay apart."""
+    alone = rows.where("row IS NOT NULL").select(*keys, *COUNTS)
+    others = rows.where("row IS NULL").groupBy(*keys).agg(*[F.sum(name).alias(name) for name in COUNTS])
+    return alone.unionByName(others)
+
+
+def _describe_place() -> list[Column]:
+    """The columns of a place, in the types of `cells`."""
+    computed = {"key": F.xxhash64(*PAIR), "draw": draw_number(*PAIR, "day")}
+    return [computed.get(name, F.col(name)).alias(name) for name in PLACE]
+
+
+def _add_nulls(withdrawn: DataFrame) -> DataFrame:
+    """Withdrawn impressions with all columns of outcomes."""
+    texts = {name: F.lit(None).cast("string") for name in ("context", "system")}
+    numbers = {name: F.lit(0) for name in ("position", "history", "day", "page_mark", "person", *COUNTS[1:])}
+    return withdrawn.withColumns(texts | numbers)
+
+
+def _divide_buckets(cells: DataFrame, buckets: int) -> DataFrame:
+    """The rows once for each bucket that their pairs may be in, where other days have more buckets."""
+    divided = F.explode(F.sequence(F.col("bucket"), F.lit(buckets - 1), F.col("buckets")))
+    others = [name for name in CELLS.names if name not in ("bucket", "buckets")]
+    return cells.select(divided.alias("bucket"), F.lit(buckets).alias("buckets"), *others)
+
+
+def _nest_rows(rows: DataFrame, buckets: int) -> DataFrame:
+    """Single impressions as rows of `cells` with one of each."""
+    types = {column.name: column.type for column in CELLS.columns}
+    bucket = F.pmod(F.xxhash64(*PAIR), F.lit(buckets))
+    lists = {
+        "places": F.array(F.struct(*_describe_place())),
+        "place": F.array(F.lit(0)),
+        **{name: F.array(F.col(name)) for name in ROW},
+    }
+    values = {"bucket": bucket, "buckets": F.lit(buckets)} | lists
+    return rows.select(*[value.cast(types[name]).alias(name) for name, value in values.items()])
+
+
+def _name_origin(
+    places: pa.Table, *, shuffled: Sequence[str], limit: int, learned: Sequence[tuple[dt.date, dt.date]]
+) -> pa.Table:
+    """The places with the columns of the tally: `shuffled`, `learned` and `day` as in `describe_origin`."""
+    day = read_numbers(places["day"])
+    is_learned = np.zeros(len(day), dtype=np.bool_)
+    for first, last in learned:
+        is_learned |= (day >= (first - EPOCH).days) & (day <= (last - EPOCH).days)
+    is_shuffled = pc.is_in(places["system"], pa.array(shuffled, pa.string()))
+    inspected = read_numbers(places["draw"]) < limit
+    values = {
+        "shuffled": is_shuffled,
+        "learned": pa.array(is_learned),
+        "day": pa.array(day.astype(np.int32), mask=~inspected),
+        "row": pa.nulls(places.num_rows, pa.string()),
+    }
+    names = (*PAIR, *TALLIED_PLACE, *ORIGIN, "row")
+    return pa.table({name: values[name] if name in values else places[name] for name in names})

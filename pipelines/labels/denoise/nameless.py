@@ -31,9 +31,17 @@ def choose_share(impressions: int | None) -> float:
 
 def hash_below(share: float, *columns: str) -> Column:
     """Whether the hash of the columns falls into a share of all hashes."""
-    if share >= 1:
-        return F.lit(True)
-    return F.pmod(F.xxhash64(F.lit("inspect"), *columns), F.lit(_HASHES)) < round(share * _HASHES)
+    return F.lit(True) if share >= 1 else draw_number(*columns) < limit_draws(share)
+
+
+def draw_number(*columns: str) -> Column:
+    """The hash of the columns as a number, which is below `limit_draws` for a share of them."""
+    return F.pmod(F.xxhash64(F.lit("inspect"), *columns), F.lit(_HASHES)).cast("int")
+
+
+def limit_draws(share: float) -> int:
+    """The number that the draws of a share are below."""
+    return _HASHES if share >= 1 else round(share * _HASHES)
 
 
 def find_shared_user(visits: DataFrame, *, share: float = 1.0) -> SharedUser | None:

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipelines.labels.denoise.apply import combine_arrays
 from pipelines.labels.denoise.settings import DenoiseSettings
 from udfs.ragged import Ints, Ragged
 
 _WIDEST = 1 << 62
+_MIXER = np.int64(-7046029254386353131)  # 2^64 over the golden ratio: spreads small numbers over all bits
 
 
 @dataclass(frozen=True)
@@ -31,20 +34,29 @@ def apply_pair_rules(
     pair: Ints, person: Ints, page: Ints, position: Ints, clicks: Ints, settings: DenoiseSettings
 ) -> PairOutcomes:
     """Number every user's rows on a pair in the order of a hash, and apply the rules on pairs."""
-    order = np.lexsort((position, page, person, pair))
-    users, pairs = Ragged.of_sorted(pair[order], person[order]), Ragged.of_sorted(pair[order])
-    in_order = clicks[order]
+    user_row, user_rows, user_clicks = np.ones_like(pair), np.ones_like(pair), clicks.copy()
+    several = _find_several(pair, person)
+    order = several[np.lexsort((position[several], page[several], person[several], pair[several]))]
+    users = Ragged.of_sorted(pair[order], person[order])
+    user_row[order], user_rows[order] = users.place, users.lengths[users.owner]
+    user_clicks[order] = users.reduce(np.add, clicks[order])[users.owner]
     features = {
-        "user_row": users.place,
-        "user_rows": users.lengths[users.owner],
-        "user_clicks": users.reduce(np.add, in_order)[users.owner],
-        "pair_clicks": pairs.reduce(np.add, in_order)[pairs.owner],
+        "user_row": user_row,
+        "user_rows": user_rows,
+        "user_clicks": user_clicks,
+        "pair_clicks": np.bincount(pair, weights=clicks).astype(np.int64)[pair],
     }
-    sorted_bits = combine_arrays("pair", settings, features, len(order))
-    bits, first = np.empty_like(sorted_bits), np.empty_like(sorted_bits)
-    bits[order] = sorted_bits
-    first[order] = (sorted_bits == 0) & (users.place == 1)
-    return PairOutcomes(bits=bits, users=first)
+    bits = combine_arrays("pair", settings, features, len(pair))
+    return PairOutcomes(bits=bits, users=((bits == 0) & (user_row == 1)).astype(np.int64))
+
+
+def _find_several(pair: Ints, person: Ints) -> Ints:
+    """The rows of users with several rows on a pair, and few others: most users have one, which needs no order."""
+    mixed = (pair * _MIXER) ^ person
+    order = np.argsort(mixed)
+    differs = np.ones(len(order) + 1, dtype=np.bool_)
+    differs[1:-1] = np.diff(mixed[order]) != 0
+    return order[~(differs[1:] & differs[:-1])]
 
 
 def group_rows(keys: Sequence[npt.NDArray[np.generic]]) -> tuple[Ints, Ints]:
@@ -60,3 +72,22 @@ def group_rows(keys: Sequence[npt.NDArray[np.generic]]) -> tuple[Ints, Ints]:
     example = np.empty(len(seen), dtype=np.int64)
     example[groups[::-1]] = np.arange(len(groups))[::-1]
     return groups, example
+
+
+def number_densely(groups: Ints) -> tuple[Ints, Ints]:
+    """The numbers of groups without gaps, and per group one of its rows."""
+    present = np.bincount(groups) > 0
+    numbers = (np.cumsum(present) - 1)[groups]
+    example = np.empty(int(present.sum()), dtype=np.int64)
+    example[numbers[::-1]] = np.arange(len(groups))[::-1]
+    return numbers, example
+
+
+def encode_texts(column: pa.ChunkedArray) -> npt.NDArray[np.int32]:
+    """Texts as codes; null is a text of its own."""
+    return np.asarray(pc.dictionary_encode(column.combine_chunks(), null_encoding="encode").indices.to_numpy())
+
+
+def read_numbers(column: pa.Array | pa.ChunkedArray, null: int = 0) -> Ints:
+    """A column as integers, nulls as `null`."""
+    return np.asarray(pc.fill_null(column.cast(pa.int64()), null).to_numpy(), dtype=np.int64)

@@ -13,7 +13,13 @@ from pyspark.sql import functions as F
 
 from pipelines.labels.denoise.nameless import hash_below
 from pipelines.labels.denoise.pages import distribute
-from pipelines.labels.denoise.pair_arrays import apply_pair_rules, group_rows
+from pipelines.labels.denoise.pair_arrays import (
+    apply_pair_rules,
+    encode_texts,
+    group_rows,
+    number_densely,
+    read_numbers,
+)
 from pipelines.labels.denoise.settings import DenoiseSettings
 from pipelines.labels.history import History, Outcome, Read
 from udfs.ragged import Ints
@@ -25,7 +31,7 @@ PLACE = ("context", "position", "history", "shuffled")
 ORIGIN = ("system", "day", "learned", "page_mark")
 COUNTS = ("impressions", "clicks", "carts", "purchases")
 BUCKETS = 50  # of the jackknife
-_EPOCH = dt.date(1970, 1, 1)
+EPOCH = dt.date(1970, 1, 1)
 _SALTS = 16
 _TEXTS = (*PAIR, "context", "system", "row")
 TALLY = (
@@ -65,7 +71,7 @@ def tally_rows(
             table = pa.Table.from_batches(filled).combine_chunks()
             is_kept = pc.equal(table["bits"], 0)
             kept_rows = table.filter(is_kept)
-            numbers = {name: read_numbers(kept_rows, name) for name in ("page", "person", *COUNTS)}
+            numbers = {name: read_numbers(kept_rows[name]) for name in ("page", "person", *COUNTS)}
             yield from tally_kept(kept_rows, numbers, settings).to_batches()
             yield from tally_dropped(table.filter(pc.invert(is_kept))).to_batches()
 
@@ -98,41 +104,43 @@ def tally_kept(
     """
 
     codes = {name: encode_ids(table[name].fill_null(""))[0][0] for name in (*PAIR, "context")}
-    systems = pc.dictionary_encode(table["system"].combine_chunks(), null_encoding="encode").indices.to_numpy()
     pair, _ = group_rows([codes[name] for name in PAIR])
-    position = read_numbers(table, "position")
-    alike = [read_numbers(table, name) for name in ("history", "shuffled", "learned", "page_mark")]
-    places = [pair, codes["context"], position, systems, read_numbers(table, "day", null=-1), *alike]
-    if owner is not None:  # rows of `table` are fewer than rows to count, so they are grouped first
-        places, pair, position = [group_rows(places)[0][owner]], pair[owner], position[owner]
+    position = read_numbers(table["position"])
+    alike = [read_numbers(table[name]) for name in ("history", "shuffled", "learned", "page_mark")]
+    day = read_numbers(table["day"], null=-1)
+    place, _ = group_rows([pair, codes["context"], position, encode_texts(table["system"]), day, *alike])
+    if owner is not None:
+        place, pair, position = place[owner], pair[owner], position[owner]
     outcomes = apply_pair_rules(pair, numbers["person"], numbers["page"], position, numbers["clicks"], settings)
-    dropped = outcomes.bits != 0
-    dropped_user = np.where(dropped, numbers["person"], 0)
+    is_dropped = outcomes.bits != 0
+    dropped, groups = np.flatnonzero(is_dropped), place.copy()
+    beside = group_rows([values[dropped] for values in (place, outcomes.bits, numbers["person"])])[0]
+    groups[dropped] = beside + place.max(initial=-1) + 1
     counts = {name: numbers[name] for name in COUNTS} | {"users": outcomes.users}
-    keys = [*places, outcomes.bits, dropped_user]
-    return _sum_groups(table, keys, counts, outcomes.bits, pa.array(dropped_user, mask=~dropped), owner)
+    return _sum_groups(table, groups, counts, outcomes.bits, pa.array(numbers["person"], mask=~is_dropped), owner)
 
 
 def tally_dropped(table: pa.Table) -> pa.Table:
     """Count dropped rows by rules and user; the quarantined ones stay apart."""
-    bits, person = read_numbers(table, "bits"), read_numbers(table, "person")
+    bits, person = read_numbers(table["bits"]), read_numbers(table["person"])
     alone = np.where(table["row"].is_valid().to_numpy(), np.arange(1, table.num_rows + 1), 0)
-    counts = {name: read_numbers(table, name) for name in COUNTS} | {"users": np.zeros_like(bits)}
+    counts = {name: read_numbers(table[name]) for name in COUNTS} | {"users": np.zeros_like(bits)}
     nothing = {name: pa.nulls(table.num_rows, table.schema.field(name).type) for name in (*PAIR, *PLACE, *ORIGIN)}
     blank = pa.table(nothing | {"row": table["row"]})
-    return _sum_groups(blank, [bits, person, alone], counts, bits, pa.array(person))
+    groups, _ = group_rows([bits, person, alone])
+    return _sum_groups(blank, groups, counts, bits, pa.array(person))
 
 
 def _sum_groups(
     table: pa.Table,
-    keys: Sequence[Ints],
+    groups: Ints,
     counts: dict[str, Ints],
     bits: Ints,
     dropped_user: pa.Array,
     owner: Ints | None = None,
 ) -> pa.Table:
-    """The sums of `counts` over rows with equal keys, as rows of the tally."""
-    groups, example = group_rows(keys)
+    """The sums of `counts` over the rows of each group, as rows of the tally."""
+    groups, example = number_densely(groups)
     taken = table.take(pa.array(example if owner is None else owner[example]))
     sums = {
         name: pa.array(np.bincount(groups, weights=count, minlength=len(example)).astype(np.int64))
@@ -143,15 +151,9 @@ def _sum_groups(
     return pa.table(columns)
 
 
-def read_numbers(table: pa.Table, name: str, null: int = 0) -> Ints:
-    """A column as integers, nulls as `null`."""
-    column = table[name].cast(pa.int64())
-    return np.asarray(column.fill_null(null).to_numpy(), dtype=np.int64)
-
-
 def _is_within(days: Sequence[tuple[dt.date, dt.date]]) -> Column:
     """Whether the day of a row lies in one of these ranges."""
-    ranges = [F.col("day").between((first - _EPOCH).days, (last - _EPOCH).days) for first, last in days]
+    ranges = [F.col("day").between((first - EPOCH).days, (last - EPOCH).days) for first, last in days]
     return reduce(or_, ranges, F.lit(False))
 
 

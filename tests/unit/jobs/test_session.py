@@ -65,6 +65,15 @@ def test_tasks_and_compilers_follow_the_size_of_the_data(
     assert set(java) & {*SMALL_JAVA, *LARGE_JAVA} == set(compilers)
 
 
+def test_a_log_with_kept_days_gets_one_compiler_tier_and_the_plan_of_its_window() -> None:
+    settings = build_local_settings({}, SMALL_BYTES, SMALL_BYTES - 1)
+    java = settings["spark.driver.defaultJavaOptions"].split()
+    assert set(SMALL_JAVA) <= set(java) and COLLECTOR in java
+    assert settings["spark.sql.shuffle.partitions"] == "16" and "spark.sql.adaptive.enabled" not in settings
+    all_new = build_local_settings({}, SMALL_BYTES, SMALL_BYTES)["spark.driver.defaultJavaOptions"].split()
+    assert not set(SMALL_JAVA) & set(all_new)
+
+
 def test_the_archive_of_classes_is_used_where_there_is_one(tmp_path: Path) -> None:
     archive = tmp_path / "spark.jsa"
     assert build_archive_options(archive) == ()

@@ -1,65 +1,82 @@
-"""The tally of grouped cells is that of their single rows."""
+"""The tally of packed cells is that of their single rows."""
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipelines.labels.denoise.cells import _ADDED, _DAY, _WITHDRAWN, _tally_cells
-from pipelines.labels.denoise.pairs import COUNTS, read_numbers, tally_kept
+from pipelines.labels.denoise.cell_arrays import ADDED, KEPT, PLACE, ROW, WITHDRAWN, pack_rows, unpack_rows
+from pipelines.labels.denoise.cells import _name_origin
+from pipelines.labels.denoise.pair_arrays import read_numbers
+from pipelines.labels.denoise.pairs import COUNTS, tally_kept
 from pipelines.labels.denoise.settings import DenoiseSettings, OneUserDominates
 
 SETTINGS = DenoiseSettings(one_user_dominates=OneUserDominates(clicks=3))
-PLACE = ("query_id", "doc_id", "context", "position", "history", "system", "day", "page_mark", "shuffled", "learned")
-EVENTS = ("clicks", "carts", "purchases")
+TEXTS = ("query_id", "doc_id", "context", "system")
+Rows = list[dict[str, object]]
 
 
-def draw_rows(size: int, seed: int) -> list[dict[str, object]]:
+def draw_rows(size: int, seed: int) -> Rows:
     """Impressions of few pairs and fewer users, so that one user dominates some pairs."""
     random = np.random.default_rng(seed)
-    return [
-        {
-            "query_id": f"q{random.integers(4)}",
-            "doc_id": f"d{random.integers(3)}",
+    rows: Rows = []
+    for _ in range(size):
+        query, document, day = random.integers(4), random.integers(3), int(random.integers(3))
+        row: dict[str, object] = {
+            "key": int(query * 3 + document) - 5,  # hashes may be negative
+            "query_id": f"q{query}",
+            "doc_id": f"d{document}",
             "context": random.choice(["a", "b"]),
             "position": int(random.integers(1, 4)),
             "history": 0,
             "system": "s" if random.random() < 0.5 else None,
-            "day": int(random.integers(3)),
+            "day": day,
+            "draw": day * 100,
             "page_mark": int(random.integers(2)),
-            "shuffled": False,
-            "learned": False,
             "person": int(random.integers(6)),
             "page": int(random.integers(size // 3)),
-            "impressions": 1,
             "clicks": int(random.random() < 0.4),
             "carts": int(random.random() < 0.1),
             "purchases": int(random.random() < 0.05),
         }
-        for _ in range(size)
-    ]
+        rows.append(row)
+    return rows
 
 
-def tally_flat(rows: list[dict[str, object]]) -> list[dict[str, object]]:
-    table = pa.Table.from_pylist([row | {"row": None} for row in rows])
-    table = table.set_column(table.schema.get_field_index("row"), "row", pa.nulls(table.num_rows, pa.string()))
-    numbers = {name: read_numbers(table, name) for name in ("page", "person", *COUNTS)}
+def build_table(rows: Rows) -> pa.Table:
+    types = {name: pa.string() if name in TEXTS else pa.int64() for name in (*PLACE, *ROW)}
+    return pa.Table.from_pylist(rows, schema=pa.schema(types))
+
+
+def tally_flat(rows: Rows) -> Rows:
+    table = _name_origin(build_table(rows), shuffled=("s",), limit=150, learned=())
+    numbers = {name: read_numbers(build_table(rows)[name]) for name in ROW} | {
+        COUNTS[0]: np.ones(len(rows), dtype=np.int64)
+    }
     return sort(tally_kept(table, numbers, SETTINGS))
 
 
-def nest(rows: list[dict[str, object]], change: int) -> list[dict[str, object]]:
-    """The rows as `group_kept` and the withdrawal have them."""
-    cells: dict[tuple[object, ...], list[dict[str, object]]] = {}
-    for row in rows:
-        key = tuple(row[name] if change != _WITHDRAWN or name in PLACE[:2] else None for name in PLACE)
-        cells.setdefault(key, []).append({name: row[name] for name in ("person", "page", *EVENTS)})
-    return [dict(zip(PLACE, key, strict=True)) | {"rows": inner, "change": change} for key, inner in cells.items()]
+def pack(rows: Rows, change: int, buckets: int, divided: int | None = None) -> pa.Table:
+    """The rows as `cells` has them, once for each of the `divided` buckets that their pairs may be in."""
+    table = build_table(rows)
+    bucket = pa.array(read_numbers(table["key"]) % buckets)
+    packed = pack_rows(table.append_column("bucket", bucket), buckets)
+    parts = []
+    for first in range(0, divided or buckets, buckets):
+        child = pa.array(read_numbers(packed["bucket"]) + first, pa.int32())
+        size = pa.array(np.full(packed.num_rows, divided or buckets), pa.int32())
+        part = packed.set_column(0, "bucket", child).set_column(1, "buckets", size)
+        parts.append(part.append_column("change", pa.array(np.full(packed.num_rows, change), pa.int32())))
+    return pa.concat_tables(parts)
 
 
-def tally_nested(*cells: list[dict[str, object]]) -> list[dict[str, object]]:
-    table = pa.Table.from_pylist([cell for part in cells for cell in part])
-    return sort(_tally_cells(table.append_column("row", pa.nulls(table.num_rows, pa.string())), SETTINGS))
+def tally_packed(*tables: pa.Table) -> Rows:
+    kept = unpack_rows(pa.concat_tables(tables))
+    numbers = kept.numbers | {COUNTS[0]: np.ones(len(kept.place), dtype=np.int64)}
+    places = _name_origin(kept.places, shuffled=("s",), limit=150, learned=())
+    return sort(tally_kept(places, numbers, SETTINGS, kept.place))
 
 
-def sort(table: pa.Table) -> list[dict[str, object]]:
+def sort(table: pa.Table) -> Rows:
     return sorted(table.to_pylist(), key=str)
 
 
@@ -67,7 +84,18 @@ def test_cells_give_the_tally_of_their_rows() -> None:
     rows = draw_rows(600, seed=1)
     expected = tally_flat(rows)
     assert any(row["bits"] for row in expected), "a user dominates a pair"
-    assert tally_nested(nest(rows[:250], _DAY), nest(rows[250:], _DAY)) == expected
+    assert {row["day"] for row in expected} == {0, 1, None}, "the day is kept where it is inspected"
+    assert tally_packed(pack(rows[:250], KEPT, 4), pack(rows[250:], KEPT, 4)) == expected
+
+
+def test_days_with_fewer_buckets_are_divided() -> None:
+    rows = draw_rows(600, seed=3)
+    parts = pack(rows[:250], KEPT, 2, divided=8), pack(rows[250:], KEPT, 8)
+    assert parts[0].num_rows == 8
+    assert tally_packed(*parts) == tally_flat(rows)
+    both = pa.concat_tables(parts)
+    by_bucket = [row for n in range(8) for row in tally_packed(both.filter(pc.equal(both["bucket"], n)))]
+    assert sorted(by_bucket, key=str) == tally_flat(rows), "each bucket has all rows of its pairs"
 
 
 def test_withdrawn_pages_count_as_they_are_added_again() -> None:
@@ -77,5 +105,5 @@ def test_withdrawn_pages_count_as_they_are_added_again() -> None:
     withdrawn = [row for row in rows if row["page"] in touched]
     added = [row for row in withdrawn if row["position"] != 2]  # the others are dropped now
     expected = tally_flat([row for row in rows if row["page"] not in touched] + added)
-    parts = nest(stale[:300], _DAY), nest(withdrawn, _WITHDRAWN), nest(stale[300:], _DAY), nest(added, _ADDED)
-    assert tally_nested(*parts) == expected
+    parts = pack(stale[:300], KEPT, 4), pack(withdrawn, WITHDRAWN, 4), pack(stale[300:], KEPT, 4), pack(added, ADDED, 4)
+    assert tally_packed(*parts) == expected

@@ -1,0 +1,42 @@
+"""The files of single days of a log, listed without Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+
+from pipelines.config.model import Config
+from pipelines.inputs.listing import FileListing, list_locally, window_dates
+from pipelines.inputs.settings import InputSource
+from pipelines.warehouse.day_records import list_days
+from pipelines.warehouse.storage import Storage
+
+LOG = ("impressions", "interactions")
+
+
+def select_log_sources(config: Config) -> dict[str, InputSource]:
+    """The two tables of a log, if the run reads one."""
+    return {name: source for name, source in config.sources().items() if name in LOG}
+
+
+def list_day(name: str, source: InputSource, day: dt.date) -> FileListing | None:
+    """List the files of one day; None where only Spark can tell what its path leads to."""
+    return list_locally(name, source.model_copy(update={"days": 1}), day, required=False)
+
+
+def measure_unread(config: Config, date: dt.date, listings: Mapping[str, FileListing]) -> int:
+    """The bytes of the files that a run reads: of a log with kept days, those of the other days.
+
+    An estimate before Spark starts: kept days are recognised by their files, not by the settings and the code.
+    """
+    sources = select_log_sources(config) if config.labels.incremental else {}
+    size = sum(listing.bytes for name, listing in listings.items() if name not in sources)
+    if sources:
+        storage = Storage(config.warehouse)
+        for day in window_dates(date, sources["impressions"].days):
+            listed = {name: list_day(name, source, day) for name, source in sources.items()}
+            files = {name: listing for name, listing in listed.items() if listing is not None}
+            digests = {name: listing.digest for name, listing in files.items()}
+            if all(record.facts.get("files") != digests for record in list_days(storage, day.isoformat())):
+                size += sum(listing.bytes for listing in files.values())
+    return size
