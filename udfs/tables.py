@@ -34,7 +34,7 @@ def _decode(values: pa.Array) -> pa.Array:
     return values
 
 
-def pack_rows(rows: npt.NDArray[np.generic]) -> pa.FixedSizeBinaryArray:
+def pack_bytes(rows: npt.NDArray[np.generic]) -> pa.FixedSizeBinaryArray:
     """The bytes of every row of an array, without a copy."""
     kind = pa.binary(rows[:1].nbytes)
     return pa.FixedSizeBinaryArray.from_buffers(kind, len(rows), [None, pa.py_buffer(np.ascontiguousarray(rows))])

@@ -23,7 +23,7 @@ from udfs.drawn import draw_blocks
 from udfs.draws import Grades, LabelDraws, find_posterior
 from udfs.ragged import Bools, Floats, Ints
 from udfs.registry import POOL, MetricSpec
-from udfs.tables import pack_rows
+from udfs.tables import pack_bytes
 
 COUNTS = ("retrieved", "duplicates", "tied", "labelled", "relevant", "judged")
 SD, DELTA_SD = "__sd", "__delta_sd"  # suffixes of the columns of a metric's spread over draws
@@ -87,7 +87,7 @@ def tabulate_metrics(
         for key in [spec.key for spec in own]:
             values = by_key[key] if key in by_key else _spread_constant(collected, columns[key + SD], baseline)
             columns[key + DELTA_SD] = pa.array(values, pa.float64(), from_pandas=True)
-    return columns | {DRAWS: pack_rows(draws.astype("<f4", copy=False))}
+    return columns | {DRAWS: pack_bytes(draws.astype("<f4", copy=False))}
 
 
 def _tabulate_block(

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from udfs.draws import PosteriorDraws
-from udfs.tables import pack_rows, slice_bytes, unpack_records
+from udfs.tables import pack_bytes, slice_bytes, unpack_records
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -40,7 +40,7 @@ def fix_grades(layout: np.dtype[np.void]) -> Callable[[Batches], Batches]:
             evidence["shown"] = ~np.isnan(grade)
             evidence["fixed"] = np.where(np.isnan(grade), evidence["fixed"], grade)
             labels = batch.drop_columns([FIXED])
-            packed = slice_bytes(pack_rows(evidence), 0, len(evidence))
+            packed = slice_bytes(pack_bytes(evidence), 0, len(evidence))
             yield labels.set_column(labels.schema.get_field_index(column), column, packed)
 
     return run

@@ -32,7 +32,7 @@ from udfs.posterior.fit import (
 from udfs.posterior.gamma import Singles
 from udfs.posterior.opinions import OpinionScale, bin_opinions
 from udfs.ragged import Bools, Floats, Ragged
-from udfs.tables import encode_ids, hash_texts, pack_rows, slice_bytes
+from udfs.tables import encode_ids, hash_texts, pack_bytes, slice_bytes
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -189,7 +189,7 @@ def _describe_rows(
             "grade": np.where(np.isnan(pool.fixed), grade, pool.fixed),
             **_describe_grades(draw_grades(prior, POSTERIOR, pool, cuts)),
             "source": _SOURCES.take(pa.array(np.where(~np.isnan(pool.fixed), 0, np.where(shown, 1, 2)))),
-            "evidence": slice_bytes(pack_rows(evidence), 0, len(evidence)),
+            "evidence": slice_bytes(pack_bytes(evidence), 0, len(evidence)),
         }
     )
 
