@@ -36,11 +36,12 @@ HINTS = {
     "PARQUET_TYPE": "rewrite it with types that Spark supports; times in microseconds, which pandas does with "
     'to_parquet(…, coerce_timestamps="us")',
     "FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER": "Parquet is read where `format` says nothing else: is it json or csv? "
-    "`assay inspect` tells",
+    "`assay inspect` tells; a Parquet file that was cut off must be copied again",
     "UNABLE_TO_INFER_SCHEMA": "name the folder that has the files: subfolders are read where they are named like "
     "dt=2026-11-01. Or is it json or csv?",
     "CANNOT_MERGE": "write the column with one type in all files, or read the days that agree",
 }
+_CUT_OFF = "Unexpected end of input stream"  # of a compressed file
 _FULL = ("No space left on device", "Disk quota exceeded")
 # Parts of Spark that write to its local folders: results of shuffles, spilled rows, cached blocks, copies of our code.
 _LOCAL_WRITERS = (
@@ -204,4 +205,5 @@ def raise_input_errors(where: str, places: Sequence[str] = ()) -> Iterator[None]
         if places and not _PATH.search(message):
             where = f"{where}, in one of {', '.join(places)}"
         hint = next((hint for of, hint in HINTS.items() if condition.startswith(of)), "check path, format and columns")
+        hint = "the file was cut off: copy it again" if _CUT_OFF in message else hint
         raise InputError(f"cannot read the data: {message}", where=where, hint=hint) from error

@@ -96,6 +96,18 @@ def test_files_with_other_types_are_reported_by_column() -> None:
         raise RuntimeError(text)
 
 
+def test_a_compressed_file_that_was_cut_off_is_reported_with_the_fix() -> None:
+    text = (
+        "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///log.csv.gz. SQLSTATE: KD001\n"
+        "Caused by: java.io.EOFException: Unexpected end of input stream"
+    )
+    with (
+        pytest.raises(InputError, match=r"\(inputs\.impressions\): the file was cut off: copy it again$"),
+        raise_input_errors("inputs.impressions"),
+    ):
+        raise RuntimeError(text)
+
+
 def test_a_folder_with_files_in_subfolders_only_is_reported_with_the_fix() -> None:
     text = "[UNABLE_TO_INFER_SCHEMA] Unable to infer schema for Parquet. It must be specified manually. SQLSTATE: 42KD9"
     with (
