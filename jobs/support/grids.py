@@ -18,7 +18,7 @@ FOLDS = (24, 12)  # columns of a name of a system: longer ones are folded, short
 class Grid:
     """A table of texts with a name for each row and a heading for each column.
 
-    Names of systems may be folded into several lines; metrics and numbers never are.
+    Names of systems, which are from the data, may be folded into several lines; metrics and numbers never are.
     """
 
     title: str
@@ -37,7 +37,7 @@ class Grid:
             self,
             corner=self.across,
             across=self.corner,
-            names=[" ".join(heading.split("\n")) for heading in self.headings],
+            names=self.headings if self.fold_headings else [" ".join(text.split("\n")) for text in self.headings],
             headings=self.names,
             cells=list(zip(*self.cells, strict=True)),
             fold_names=self.fold_headings,
@@ -95,9 +95,9 @@ def show_grid(console: Console, grid: Grid) -> None:
         table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
         table.add_column(part.corner, width=names, overflow="fold")
         for heading, wide in zip(part.headings, columns, strict=True):
-            table.add_column(_clean(heading), justify="right", width=wide, overflow="fold")
+            table.add_column(_clean(heading, part.fold_headings), justify="right", width=wide, overflow="fold")
         for name, row in zip(part.names, part.cells, strict=True):
-            table.add_row(_clean(name), *map(_clean, row))
+            table.add_row(_clean(name, part.fold_names), *map(_clean, row))
         console.print(table, width=max(console.width, total_width([names, *columns])), crop=False)
 
 
@@ -112,14 +112,16 @@ def _split(grid: Grid, width: int) -> list[Grid]:
     return parts
 
 
-def _clean(text: str) -> str:
+def _clean(text: str, from_data: bool = False) -> str:
+    """The text without what could control the terminal; line breaks stay in texts of the program only."""
     from rich.markup import escape
 
-    return escape("\n".join(escape_line(line) for line in text.split("\n")))
+    return escape(escape_line(text) if from_data else "\n".join(escape_line(line) for line in text.split("\n")))
 
 
 def _measure(text: str, fold: int | None = None) -> int:
     from rich.cells import cell_len
 
-    wide = max(cell_len(escape_line(line)) for line in text.split("\n"))
-    return wide if fold is None else min(wide, fold)
+    if fold is not None:  # a name from the data
+        return min(cell_len(escape_line(text)), fold)
+    return max(cell_len(escape_line(line)) for line in text.split("\n"))

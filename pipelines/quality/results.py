@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pipelines.quality.registry import CHECKS, Check, Finding
 from schemas.errors import DataQualityError
+from schemas.printable import escape_line
 
 MAX_FAILING = 50  # in the manifest; the table has all of them
 MAX_SAMPLES = 3
@@ -112,7 +113,7 @@ def build_refusal(results: Sequence[Result], where: str) -> DataQualityError | N
     more = f" (the first of {len(stopping)} checks that fail)" if len(stopping) > 1 else ""
     alternative = f", or lower quality.{first.check}.severity" if first.check in CHECKS else ""
     return DataQualityError(
-        f"{first.table} fails {first.check}{more}: {escape_control(first.observed or '')}; allowed: {first.allowed}",
+        f"{first.table} fails {first.check}{more}: {escape_line(first.observed or '')}; allowed: {first.allowed}",
         where=where,
         hint=f"{first.advice}{alternative}",
         details=format_results(summarise_results("", results)),
@@ -120,7 +121,7 @@ def build_refusal(results: Sequence[Result], where: str) -> DataQualityError | N
 
 
 def format_results(summary: Mapping[str, Any]) -> list[str]:
-    """The lines to print: a verdict per table with its failing checks, control characters escaped."""
+    """The lines to print: a verdict per table with its failing checks, unsafe characters escaped."""
     lines = []
     for table, counts in summary.get("tables", {}).items():
         mark = "✗" if counts["failed"] else "!" if counts["warned"] else "✓"
@@ -134,15 +135,10 @@ def format_results(summary: Mapping[str, Any]) -> list[str]:
 def _format_failing(failing: Mapping[str, Any]) -> list[str]:
     mark = "✗" if failing["severity"] == "error" else "!"
     column = f" ({failing['column']})" if failing["column"] else ""
-    observed = escape_control(failing["observed"] or "")
-    sample = ", ".join(escape_control(value) for value in failing["sample"])
+    observed = escape_line(failing["observed"] or "")
+    sample = ", ".join(escape_line(value) for value in failing["sample"])
     return [
         f"  {mark} {failing['check']}{column}: {observed}; allowed: {failing['allowed']}",
         *([f"      such as {sample}"] if sample else []),
         f"      {failing['advice']}",
     ]
-
-
-def escape_control(text: str) -> str:
-    """Text from the data with unprintable characters escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.quality.expectations.rules import USABLE
 from pipelines.quality.registry import CHECKS
-from pipelines.quality.results import Result, escape_control
+from pipelines.quality.results import Result
+from schemas.printable import escape_line
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationValidationResult
@@ -77,7 +78,7 @@ def _to_expectation_result(result: Result) -> ExpectationValidationResult:
             kwargs={},
             description=f"{result.check} ({result.severity}): {result.reason}",
         ),
-        result={"observed_value": escape_control(observed + sample)},
+        result={"observed_value": escape_line(observed + sample)},
         exception_info={"raised_exception": False, "exception_message": None, "exception_traceback": None},
         meta={},
     )
@@ -113,7 +114,7 @@ def _escape_result(result: ExpectationValidationResult) -> ExpectationValidation
 
 def _escape_value(value: Any) -> Any:
     if isinstance(value, str):
-        return html.escape(escape_control(value))
+        return html.escape(escape_line(value))
     if isinstance(value, Mapping):
         return {key: _escape_value(inner) for key, inner in value.items()}
     return [_escape_value(inner) for inner in value] if isinstance(value, list | tuple) else value

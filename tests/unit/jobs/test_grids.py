@@ -9,7 +9,7 @@ from rich.console import Console
 
 from jobs.support import terminal
 from jobs.support.conclusions import show_answers, show_conclusions, show_means
-from jobs.support.grids import Grid, choose_columns, fit_grid
+from jobs.support.grids import Grid, choose_columns, fit_grid, show_grid
 from pipelines.comparison.answers import answer_comparisons
 from pipelines.warehouse.runs import Manifest
 from udfs.registry import parse_metric
@@ -126,3 +126,13 @@ def test_the_verdict_on_each_candidate_is_printed_with_what_to_do(capsys: pytest
     assert lines[0] == "✓ pruned beats bm25: ndcg@10 +0.3009 (95 % CI +0.2960 to +0.3058) on 1,234 queries."
     assert lines[1] == "  → 200 queries got worse: look at the largest losses in query_changes, then try it online."
     assert lines[6] == "✗ hybrid is worse than bm25: ndcg@10 -0.1003 (95 % CI -0.1052 to -0.0954) on 1,234 queries."
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_name_from_the_data_cannot_begin_a_line(turned: bool) -> None:
+    grid = Grid("t", "system", ["a\nneural   0.9999"], ["mean\nof all"], [["0.1234"]], fold_names=True)
+    written = io.StringIO()
+    show_grid(Console(file=written, width=80), grid.turn() if turned else grid)
+    assert "a\\u000aneural" in written.getvalue()
+    assert not re.search(r"^ *neural", written.getvalue(), re.MULTILINE)
+    assert ("mean of all" in written.getvalue()) == turned
