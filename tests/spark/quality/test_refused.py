@@ -66,7 +66,7 @@ def test_a_run_that_fails_validation_leaves_the_live_run_as_it_was(spark: SparkS
     printed = "\n".join(format_results(refused.checks))
     assert (
         "✗ rankings: " in printed
-        and "✗ same_list: 24 of 24 queries get the same documents from <script>alert(1)</script>\\x1b[31m" in printed
+        and "✗ same_list: 24 of 24 queries get the same documents from <script>alert(1)</script>\\u001b[31m" in printed
     )
 
     with duckdb.connect() as duck:  # the numbers are those of the live run, the verdict is the newest
