@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pipelines.config.model import Config
 from pipelines.inputs.listing import FileListing, list_locally, window_dates
 from pipelines.inputs.settings import InputSource
+from pipelines.warehouse.code_version import hash_code
 from pipelines.warehouse.day_records import list_days
 from pipelines.warehouse.storage import Storage
 
@@ -24,10 +25,15 @@ def list_day(name: str, source: InputSource, day: dt.date) -> FileListing | None
     return list_locally(name, source.model_copy(update={"days": 1}), day, required=False)
 
 
+def describe_sources(listings: Mapping[str, FileListing]) -> dict[str, str]:
+    """What the statistics of a day were computed from, as far as that is known before Spark starts."""
+    return {name: listing.digest for name, listing in listings.items()} | {"code": hash_code()}
+
+
 def measure_unread(config: Config, date: dt.date, listings: Mapping[str, FileListing]) -> int:
     """The bytes of the files that a run reads: of a log with kept days, those of the other days.
 
-    An estimate before Spark starts: kept days are recognised by their files, not by the settings and the code.
+    An estimate before Spark starts: kept days are recognised by their files and the code, not by the settings.
     """
     sources = select_log_sources(config) if config.labels.incremental else {}
     size = sum(listing.bytes for name, listing in listings.items() if name not in sources)
@@ -36,7 +42,7 @@ def measure_unread(config: Config, date: dt.date, listings: Mapping[str, FileLis
         for day in window_dates(date, sources["impressions"].days):
             listed = {name: list_day(name, source, day) for name, source in sources.items()}
             files = {name: listing for name, listing in listed.items() if listing is not None}
-            digests = {name: listing.digest for name, listing in files.items()}
-            if all(record.facts.get("files") != digests for record in list_days(storage, day.isoformat())):
+            described = describe_sources(files)
+            if all(record.facts.get("sources") != described for record in list_days(storage, day.isoformat())):
                 size += sum(listing.bytes for listing in files.values())
     return size

@@ -16,11 +16,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipelines.inputs.count import dump_result
-from pipelines.inputs.day_files import LOG
+from pipelines.inputs.day_files import LOG, describe_sources
 from pipelines.inputs.days import LogDay
 from pipelines.labels.attribute import attribute_events
 from pipelines.labels.build import add_optional_columns
-from pipelines.labels.denoise.cells import choose_buckets, group_dropped, group_kept
+from pipelines.labels.denoise.cells import group_dropped, group_kept
 from pipelines.labels.denoise.nameless import SharedUser, find_shared_user, mark_nameless
 from pipelines.labels.denoise.pages import apply_page_rules, combine_events, name_context
 from pipelines.labels.denoise.users import flag_users, map_suspicion, mark_users, select_visits, suspect_id
@@ -50,10 +50,6 @@ class WindowDays:
     def read(self, part: str) -> DataFrame:
         """One part of all days."""
         return read_part(self.spark, self.storage, self.records, part)
-
-    def count_buckets(self) -> int:
-        """The largest number of buckets of `cells` on a day."""
-        return max(int(record.facts["buckets"]) for record in self.records)
 
 
 @dataclass(frozen=True)
@@ -121,18 +117,17 @@ def _finish_day(
     impressions = day.results["impressions"].rows.kept
     judged = apply_page_rules(marked, settings.denoise, history=history, impressions=impressions)
     _, outcomes = run_concurrently([lambda: writer.write("touches", touches), lambda: attempt.checkpoint(judged)])
-    buckets = choose_buckets(impressions)
-    parts = {"cells": group_kept(outcomes, buckets, impressions), "drops": group_dropped(outcomes)}
+    parts = {"cells": group_kept(outcomes, impressions), "drops": group_dropped(outcomes)}
     rejected = [day.tables[name].rejected_rows for name in LOG if day.results[name].rows.rejected]
     if rejected:
         parts["rejected"] = reduce(DataFrame.unionByName, rejected)
     run_concurrently([partial(writer.write, part, table) for part, table in parts.items()])
-    return writer.commit(_describe_day(day, shared_user) | {"buckets": buckets})
+    return writer.commit(_describe_day(day, shared_user))
 
 
 def _describe_day(day: LogDay, shared_user: SharedUser | None) -> dict[str, Any]:
     return {
         "shared_user": None if shared_user is None else shared_user.user_id,
-        "files": {name: listing.digest for name, listing in day.listings.items()},
+        "sources": describe_sources(day.listings),
         "counts": {name: dump_result(day.results[name]) for name in LOG},
     }

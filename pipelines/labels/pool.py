@@ -72,7 +72,7 @@ def build_pool(
     top: int,
     opinions: DataFrame | None = None,
 ) -> DataFrame:
-    """One row per query and document of the pool, all rows of a query in one partition, to be given rates.
+    """One row per query and document of the pool, all rows of a query in one partition; `add_rates` adds their rates.
 
     Of the compared `lists`, placed as they are scored, the first `top` belong to the pool; a column `list` says which
     rows are one list, where a query has several of a system. A document's ranks are `ABSENT` where a system ranked or

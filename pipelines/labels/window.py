@@ -63,7 +63,6 @@ def tally_days(
             days.read("cells"),
             drops.unionByName(group_dropped(outcomes)),
             denoise,
-            buckets=days.count_buckets(),
             withdrawn=touched_shown.select("query_id", "doc_id", F.xxhash64("serp_id").alias("page")),
             added=outcomes,
             shuffled_systems=settings.propensity.shuffled_systems,

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pipelines.config.model import Config
 from pipelines.evaluate import evaluate
 from pipelines.label import label
+from pipelines.labels.denoise import cells
 from pipelines.simulation.settings import DirtSettings, SimulationSettings
 from pipelines.simulation.simulate import simulate
 from pipelines.warehouse.day_records import list_day_records
@@ -148,7 +149,18 @@ def run_both(spark: SparkSession, folder: Path, date: dt.date) -> tuple[Manifest
     return scratch, incremental
 
 
-def test_a_sliding_window_gives_the_numbers_from_scratch(spark: SparkSession, folder: Path) -> None:
+def count_buckets(spark: SparkSession, folder: Path) -> dict[str, int]:
+    """The number of buckets of each kept day."""
+    storage = Storage(str(folder / "incremental"))
+    paths = {record.dt: storage.path(record.tables["cells"].path) for record in list_day_records(storage)}
+    return {date: spark.read.parquet(path).agg(F.max("buckets")).collect()[0][0] for date, path in paths.items()}
+
+
+def test_a_sliding_window_gives_the_numbers_from_scratch(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cells, "_BUCKETS", 1)
+    monkeypatch.setattr(cells, "_DAY_ROWS", 300)
     scratch, first = run_both(spark, folder, day(5))
     assert first.labels["computed_days"] == WINDOW
     dropped = {
@@ -160,9 +172,13 @@ def test_a_sliding_window_gives_the_numbers_from_scratch(spark: SparkSession, fo
         "device=desktop",
         "device=phone",
     }
-    for number in (6, 7):
+    monkeypatch.setattr(cells, "_DAY_ROWS", 10_000)
+    for number, rows in (6, 2_000), (7, 100_000):  # a window with more buckets than the new day, and with one
+        monkeypatch.setattr(cells, "_WINDOW_ROWS", rows)
         scratch, run = run_both(spark, folder, day(number))
         assert run.labels["computed_days"] == 1
+    buckets = count_buckets(spark, folder)
+    assert {buckets[str(day(number))] for number in (1, 5)} <= {8, 16} and buckets[str(day(6))] == 1
     assert scratch.labels["attributions"]["purchase/click"] > 0
 
 

@@ -26,17 +26,14 @@ from pipelines.labels.denoise.settings import DenoiseSettings
 from schemas.label_days import CELLS, DROPS
 from udfs.spark.worker import run_in_worker
 
-_ROWS_OF_BUCKET = 100_000  # of one day
 _BUCKETS = 8  # at least
+_DAY_ROWS = 10_000  # of a bucket of a day: a window joins its buckets into fewer, but has to copy those that it divides
+_WINDOW_ROWS = 250_000  # of a bucket of a window, which a worker holds at once
 
 
-def choose_buckets(impressions: int) -> int:
-    """The number of buckets of a day: a power of two, so that those of days with fewer can be divided."""
-    return max(_BUCKETS, 1 << max(impressions // _ROWS_OF_BUCKET, 1).bit_length())
-
-
-def group_kept(outcomes: DataFrame, buckets: int, impressions: int) -> DataFrame:
+def group_kept(outcomes: DataFrame, impressions: int) -> DataFrame:
     """The impressions that no rule drops so far, as rows of `cells`."""
+    buckets = _choose_buckets(impressions, _DAY_ROWS)
     rows = outcomes.where("bits = 0").select(
         F.pmod(F.xxhash64(*PAIR), F.lit(buckets)).cast("int").alias("bucket"),
         *_describe_place(),
@@ -64,7 +61,6 @@ def tally_cells(
     drops: DataFrame,
     settings: DenoiseSettings,
     *,
-    buckets: int,
     withdrawn: DataFrame,
     added: DataFrame,
     shuffled_systems: Sequence[str] = (),
@@ -74,12 +70,12 @@ def tally_cells(
 ) -> DataFrame:
     """The tally of `tally_rows`, from the cells and dropped rows of single days.
 
-    `buckets` is the largest number of buckets of a day. `withdrawn` are impressions (query_id, doc_id, page) of pages
-    whose outcome the cells have wrong, because it depends on other days too, and `added` the outcomes of these pages;
-    `drops` are without the wrong ones.
+    `withdrawn` are impressions (query_id, doc_id, page) of pages whose outcome the cells have wrong, because it depends
+    on other days too, and `added` the outcomes of these pages; `drops` are without the wrong ones.
     """
+    buckets = _choose_buckets(impressions or 0, _WINDOW_ROWS)
     parts = [
-        _divide_buckets(cells, buckets).withColumn("change", F.lit(KEPT)),
+        _change_buckets(cells, buckets).withColumn("change", F.lit(KEPT)),
         _nest_rows(added.where("bits = 0"), buckets).withColumn("change", F.lit(ADDED)),
         _nest_rows(_add_nulls(withdrawn), buckets).withColumn("change", F.lit(WITHDRAWN)),
     ]
@@ -120,11 +116,17 @@ def _add_nulls(withdrawn: DataFrame) -> DataFrame:
     return withdrawn.withColumns(texts | numbers)
 
 
-def _divide_buckets(cells: DataFrame, buckets: int) -> DataFrame:
-    """The rows once for each bucket that their pairs may be in, where other days have more buckets."""
-    divided = F.explode(F.sequence(F.col("bucket"), F.lit(buckets - 1), F.col("buckets")))
+def _choose_buckets(impressions: int, rows: int) -> int:
+    """The number of buckets of about so many rows: a power of two, so that one of two numbers divides the other."""
+    return max(_BUCKETS, 1 << (impressions // rows).bit_length())
+
+
+def _change_buckets(cells: DataFrame, buckets: int) -> DataFrame:
+    """The rows in their bucket of a window; those of a day with fewer buckets in each that their pairs may be in."""
+    first, step = F.pmod("bucket", F.lit(buckets)), F.least("buckets", F.lit(buckets))
+    bucket = F.explode(F.sequence(first, F.lit(buckets - 1), step))
     others = [name for name in CELLS.names if name not in ("bucket", "buckets")]
-    return cells.select(divided.alias("bucket"), F.lit(buckets).alias("buckets"), *others)
+    return cells.select(bucket.alias("bucket"), F.lit(buckets).alias("buckets"), *others)
 
 
 def _nest_rows(rows: DataFrame, buckets: int) -> DataFrame:

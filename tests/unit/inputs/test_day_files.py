@@ -1,10 +1,13 @@
-"""What a run on a log with kept days reads, as known before Spark starts."""
+"""What a run on a log with kept days reads, measured before Spark starts."""
 
 import datetime as dt
 from pathlib import Path
 
+import pytest
+
 from pipelines.config.model import Config
-from pipelines.inputs.day_files import list_day, measure_unread, select_log_sources
+from pipelines.inputs import day_files
+from pipelines.inputs.day_files import describe_sources, list_day, measure_unread, select_log_sources
 from pipelines.plan import list_inputs
 from pipelines.warehouse.day_records import DayRecord
 from pipelines.warehouse.storage import Storage
@@ -30,8 +33,8 @@ def keep_day(config: Config, day: int) -> None:
     """Commit a day of these files, under any settings."""
     date = DATE.replace(day=day)
     listings = {name: list_day(name, source, date) for name, source in select_log_sources(config).items()}
-    files = {name: listing.digest for name, listing in listings.items() if listing is not None}
-    record = DayRecord(dt=date.isoformat(), key="k", name="k-1", tables={}, facts={"files": files})
+    sources = describe_sources({name: listing for name, listing in listings.items() if listing is not None})
+    record = DayRecord(dt=date.isoformat(), key="k", name="k-1", tables={}, facts={"sources": sources})
     Storage(config.warehouse).create(record.path, record.model_dump_json())
 
 
@@ -52,3 +55,12 @@ def test_only_days_with_other_files_than_the_kept_ones_are_read(tmp_path: Path) 
     assert measure(build_config(tmp_path, incremental=False)) == 2 * 3_210
     write_day(tmp_path, 1, 11)
     assert measure(config) == 2 * 3_011, "a file of a kept day changed"
+
+
+def test_days_that_other_code_kept_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_day(tmp_path, 3, 3_000)
+    config = build_config(tmp_path, incremental=True)
+    keep_day(config, 3)
+    assert measure(config) == 0
+    monkeypatch.setattr(day_files, "hash_code", lambda: "other")
+    assert measure(config) == 2 * 3_000
