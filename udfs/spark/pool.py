@@ -31,6 +31,7 @@ POOL_DDL = (
     "ranks array<int>, query_clicks double, query_examinations double"
 )
 LIST = "list"  # a column with the query of a row's list, where lists are apart within a query
+_ROWS_PER_BATCH = 1 << 16
 _NOWHERE = np.iinfo(np.int32).max  # the rank of a document that a slot does not have
 
 
@@ -55,7 +56,7 @@ def collect_pool(request: PoolRequest) -> Callable[[Batches], Batches]:
     def run(batches: Batches) -> Batches:
         filled = [batch for batch in batches if batch.num_rows]
         if filled:
-            yield from _collect_rows(pa.Table.from_batches(filled), request).to_batches()
+            yield from _collect_rows(pa.Table.from_batches(filled), request).to_batches(max_chunksize=_ROWS_PER_BATCH)
 
     return run
 

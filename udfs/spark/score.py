@@ -38,7 +38,7 @@ DECISION_COLUMNS = {
 
 Batches = Iterable[pa.RecordBatch]
 
-_ROWS_PER_BATCH = 1 << 14
+_ROWS_PER_BATCH, _BYTES_PER_BATCH = 1 << 14, 1 << 28
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,11 @@ def _score_rows(table: pa.Table, specs: Sequence[MetricSpec], request: ScoreRequ
 def _split_rows(batch: pa.RecordBatch) -> Batches:
     """The rows in pieces of bounded size, so that draws need no offsets beyond 32 bits."""
     at = batch.schema.get_field_index(DRAWS)
-    for start in range(0, batch.num_rows, _ROWS_PER_BATCH):
-        piece = batch.slice(start, _ROWS_PER_BATCH)
-        yield piece if at < 0 else piece.set_column(at, DRAWS, slice_bytes(batch[at], start, _ROWS_PER_BATCH))
+    width = 0 if at < 0 else batch.schema.field(at).type.byte_width
+    most = max(min(_ROWS_PER_BATCH, _BYTES_PER_BATCH // max(width, 1)), 1)
+    for start in range(0, batch.num_rows, most):
+        piece = batch.slice(start, most)
+        yield piece if at < 0 else piece.set_column(at, DRAWS, slice_bytes(batch[at], start, most))
 
 
 def _select_rows(table: pa.Table, mask: Bools, *columns: str) -> pa.Table:

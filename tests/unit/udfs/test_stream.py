@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pyarrow as pa
+import pytest
 
 from udfs.conventions import Conventions
+from udfs.spark import score
 from udfs.spark.score import DECISION, LABEL, QUERY, ScoreRequest, score_queries
+from udfs.tables import pack_bytes
+from udfs.tabulate import DRAWS
 
 STREAM = pa.schema(
     [
@@ -87,3 +92,14 @@ def test_segments_may_hold_any_text_and_of_two_decisions_the_smallest_counts() -
     for rows in (decisions, decisions[::-1]):
         (row,) = answers([*rows, query("q", 1.0, device=device)], ("s",), ("routing_accuracy",))
         assert (row["device"], row["routing_accuracy"]) == (device, 1.0)
+
+
+def test_wide_draws_are_sent_in_pieces_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(score, "_BYTES_PER_BATCH", 100)
+    draws = np.arange(70, dtype="<f4").reshape(10, 7)
+    batch = pa.RecordBatch.from_pydict({"query_id": pa.array(list("abcdefghij")), DRAWS: pack_bytes(draws)})
+    pieces = list(score._split_rows(batch))
+    assert [piece.num_rows for piece in pieces] == [3, 3, 3, 1], "28 bytes a row"
+    sent = pa.Table.from_batches(pieces)
+    assert sent["query_id"].to_pylist() == list("abcdefghij")
+    assert b"".join(sent[DRAWS].to_pylist()) == draws.tobytes()
