@@ -40,10 +40,10 @@ def read_date(date: dt.date | str | None) -> dt.date:
     try:
         value = parse_date(date) if isinstance(date, str) else date
         if not isinstance(value, dt.date):
-            raise ValueError
+            raise ValueError(f"{date!r} is not a date; write a date, or text such as 2026-11-01")
         require_year(value)
-    except ValueError:
-        raise ConfigurationError(f"date is {date!r}", hint='write a date, or text such as "2026-11-01"') from None
+    except ValueError as error:
+        raise ConfigurationError(str(error), where="date") from None
     return value.date() if isinstance(value, dt.datetime) else value
 
 

@@ -68,7 +68,7 @@ def _show_file(sample: FileSample, profiles: list[ColumnProfile], drafts: list[D
     console = open_console(wide=True)
     of = f" of {sample.file}" if sample.file else ""
     rows = sample.rows.num_rows
-    read = f"the first {format_count(rows, 'row')}" if rows else "no rows"
+    read = "the first row" if rows == 1 else f"the first {format_count(rows, 'row')}" if rows else "no rows"
     print_line(console, f"{sample.path}: {sample.format}, {read}{of}")
     _show_columns(console, profiles)
     for draft in drafts:

@@ -199,7 +199,7 @@ def _sample_text(path: str, file: Path, content: bytes) -> FileSample:
     lines = [line for line in text.splitlines()[: MAX_ROWS * 2] if line.strip()]
     if not lines:
         raise InputError("the file is empty", where=str(file), hint="check the path")
-    if len(lines) > 1 and lines[0].strip() in ("[", "[{"):
+    if len(lines) > 1 and re.match(r"\[\s*(\{|$)", lines[0].strip()):
         hint = f"write one object per line: jq -c '.[]' {file.name}"
         raise InputError("the file is a JSON array over several lines", where=str(file), hint=hint)
     documents = list(_parse_documents(lines, content))
@@ -267,7 +267,7 @@ def _sample_msmarco(path: str, file: Path, lines: list[str]) -> FileSample | Non
 def _parse_documents(lines: list[str], content: bytes) -> Iterator[dict[str, Any]]:
     """The JSON objects of the lines, or of the whole file; none where it has none."""
     if len(lines) == 1 and lines[0].lstrip().startswith("[{"):  # an array on one line, which Spark reads as its rows
-        yield from json.loads(content)
+        yield from (document for document in json.loads(content) if isinstance(document, dict))
         return
     if not any(line.lstrip().startswith("{") or "\t{" in line for line in lines[:2]):
         return

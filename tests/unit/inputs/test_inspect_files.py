@@ -425,6 +425,7 @@ def test_the_command_writes_a_draft_that_loads(tmp_path: Path, capsys: pytest.Ca
         ("a.parquet", b"query,product\n", r"is it Parquet, CSV or JSON\?"),
         ("a.parquet", b"", r"the file is empty"),
         ("a.json", b'[\n  {"q": 1},\n  {"q": 2}\n]\n', r"JSON array over several lines .*: jq -c '\.\[\]' a\.json"),
+        ("a.json", b'[{"q": 1},\n {"q": 2}]\n', r"JSON array over several lines .*: jq -c '\.\[\]' a\.json"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_reported_with_the_fix(
@@ -466,7 +467,8 @@ def test_the_folder_that_a_run_reads_is_drafted(tmp_path: Path, file: str, folde
 
 
 def test_an_array_on_one_line_is_its_objects(tmp_path: Path) -> None:
-    sample = sample_file(write_lines(tmp_path / "a.json", [{"query_id": "q", "doc_id": "d", "grade": 1}] * 2))
+    entries = [{"query_id": "q", "doc_id": "d", "grade": 1}, None, 2, {"query_id": "q", "doc_id": "e", "grade": 0}]
+    sample = sample_file(write_lines(tmp_path / "a.json", entries))
     assert (sample.format, sample.rows.num_rows) == ("json", 2)
 
 
