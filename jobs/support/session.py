@@ -45,7 +45,7 @@ REQUIRED = {
     # Aggregate arrays in a hash table; the default falls back to sorting after 128 keys.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
     # Limit Arrow batches by rows only. With a limit in bytes, Spark sums the sizes of all columns after every row,
-    # which takes as long as everything else; none of our rows is large.
+    # which takes as long as everything else; only the few rows with the kept impressions of a day are large.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
     "spark.ui.showConsoleProgress": "false",
