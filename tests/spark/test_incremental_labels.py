@@ -178,7 +178,7 @@ def test_a_sliding_window_gives_the_numbers_from_scratch(
         scratch, run = run_both(spark, folder, day(number))
         assert run.labels["computed_days"] == 1
     buckets = count_buckets(spark, folder)
-    assert {buckets[str(day(number))] for number in (1, 5)} <= {8, 16} and buckets[str(day(6))] == 1
+    assert min(buckets[str(day(number))] for number in range(1, 6)) > 8 > buckets[str(day(6))] == 1
     assert scratch.labels["attributions"]["purchase/click"] > 0
 
 
