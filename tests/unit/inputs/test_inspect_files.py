@@ -352,7 +352,7 @@ def test_the_file_of_a_folder_that_was_read_is_shown(tmp_path: Path, capsys: pyt
     (tmp_path / "runs").mkdir()
     write_lines(tmp_path / "runs" / "bm25.txt", "q1 Q0 d1 1 3.5 bm25")
     assert invoke(assay, ["inspect", str(tmp_path / "runs")]) == 0
-    assert "trec_run, the first 1 row of bm25.txt" in capsys.readouterr().out
+    assert "trec_run, the first row of bm25.txt" in capsys.readouterr().out
 
 
 def test_qrels_with_lines_for_several_subtopics_are_those_of_diversity(tmp_path: Path) -> None:
