@@ -24,6 +24,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks.memory import measure_processor_seconds, watch_peaks
+from jobs.support.java import stop_java
 from jobs.support.session import open_session
 from pipelines.config.model import Config
 from pipelines.config.spark import SparkSettings
@@ -85,6 +86,7 @@ def prepare(settings: SparkSettings, folder: Path, arguments: argparse.Namespace
         _write_log(spark, folder, arguments)
         config = _configure(folder, "incremental", days)
         _time(spark, config, _last_day(days) - dt.timedelta(days=1), "the window before, all new")
+    stop_java()
     (folder / "incremental").rename(folder / "before")
 
 
@@ -100,12 +102,15 @@ def measure(settings: SparkSettings, folder: Path, days: int) -> None:
         with open_session(settings, NAME, input_bytes=size, read_bytes=unread) as spark:
             timings[kind] = [_time(spark, config, last, f"{kind}, cold")]
             if kind == "incremental":
+                shutil.rmtree(folder / "compared", ignore_errors=True)  # of a call that was interrupted
                 (folder / kind).rename(folder / "compared")
             else:
+                shutil.rmtree(folder / "incremental")
                 (folder / "compared").rename(folder / "incremental")
                 _compare_results(spark, folder, timings["incremental"][0].manifest, timings["scratch"][0].manifest)
             _restore(folder)
             timings[kind].append(_time(spark, config, last, f"{kind}, warm"))
+        stop_java()  # a session that is opened later would get this one's, with its compilers
     for name, one, scratch in zip(("cold", "warm"), timings["incremental"], timings["scratch"], strict=True):
         print(f"{name}: {one.compare(scratch)}", flush=True)
 
