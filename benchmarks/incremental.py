@@ -16,15 +16,16 @@ import datetime as dt
 import shutil
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
+from multiprocessing import get_context
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks.memory import measure_processor_seconds, watch_peaks
-from jobs.support.java import stop_java
 from jobs.support.session import open_session
 from pipelines.config.model import Config
 from pipelines.config.spark import SparkSettings
@@ -86,33 +87,30 @@ def prepare(settings: SparkSettings, folder: Path, arguments: argparse.Namespace
         _write_log(spark, folder, arguments)
         config = _configure(folder, "incremental", days)
         _time(spark, config, _last_day(days) - dt.timedelta(days=1), "the window before, all new")
-    stop_java()
     (folder / "incremental").rename(folder / "before")
 
 
 def measure(settings: SparkSettings, folder: Path, days: int) -> None:
-    """Time the last day in both ways, each cold in a session of its own, and then warm."""
-    last = _last_day(days)
-    timings: dict[str, list[Timing]] = {}
-    for kind in ("incremental", "scratch"):
-        config = _configure(folder, kind, days)
-        _restore(folder)
-        local = look_ahead(define_labelling(config), last)
-        size, unread = (None, None) if local is None else (local.bytes, local.unread)
-        with open_session(settings, NAME, input_bytes=size, read_bytes=unread) as spark:
-            timings[kind] = [_time(spark, config, last, f"{kind}, cold")]
-            if kind == "incremental":
-                shutil.rmtree(folder / "compared", ignore_errors=True)  # of a call that was interrupted
-                (folder / kind).rename(folder / "compared")
-            else:
-                shutil.rmtree(folder / "incremental")
-                (folder / "compared").rename(folder / "incremental")
-                _compare_results(spark, folder, timings["incremental"][0].manifest, timings["scratch"][0].manifest)
-            _restore(folder)
-            timings[kind].append(_time(spark, config, last, f"{kind}, warm"))
-        stop_java()  # a session that is opened later would get this one's, with its compilers
-    for name, one, scratch in zip(("cold", "warm"), timings["incremental"], timings["scratch"], strict=True):
-        print(f"{name}: {one.compare(scratch)}", flush=True)
+    """Time the last day in both ways, each cold in a Java of its own, and then warm."""
+    _restore(folder)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as apart:
+        ways = [apart.submit(_measure_way, settings, folder, kind, days) for kind in ("incremental", "scratch")]
+        incremental, scratch = (way.result() for way in ways)
+    for name, one, other in zip(("cold", "warm"), incremental, scratch, strict=True):
+        print(f"{name}: {one.compare(other)}", flush=True)
+    with open_session(settings, NAME) as spark:
+        _compare_results(spark, folder, incremental[1].manifest, scratch[1].manifest)
+
+
+def _measure_way(settings: SparkSettings, folder: Path, kind: str, days: int) -> list[Timing]:
+    """Time the last day in one way: in a new session, and again in the same one."""
+    last, config = _last_day(days), _configure(folder, kind, days)
+    local = look_ahead(define_labelling(config), last)
+    size, unread = (None, None) if local is None else (local.bytes, local.unread)
+    with open_session(settings, NAME, input_bytes=size, read_bytes=unread) as spark:
+        cold = _time(spark, config, last, f"{kind}, cold")
+        _restore(folder, kind)
+        return [cold, _time(spark, config, last, f"{kind}, warm")]
 
 
 def _compare_results(spark: SparkSession, folder: Path, incremental: Manifest, scratch: Manifest) -> None:
@@ -146,11 +144,12 @@ def _last_day(days: int) -> dt.date:
     return FIRST + dt.timedelta(days=days)
 
 
-def _restore(folder: Path) -> None:
-    """The warehouses as they were before the last day."""
-    for name in ("incremental", "scratch"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    shutil.copytree(folder / "before", folder / "incremental")
+def _restore(folder: Path, *kinds: str) -> None:
+    """The warehouses of these ways, by default of both, as they were before the last day."""
+    for kind in kinds or ("incremental", "scratch"):
+        shutil.rmtree(folder / kind, ignore_errors=True)
+        if kind == "incremental":
+            shutil.copytree(folder / "before", folder / kind)
 
 
 def _write_log(spark: SparkSession, folder: Path, arguments: argparse.Namespace) -> None:
