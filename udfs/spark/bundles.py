@@ -1,0 +1,113 @@
+"""Move rows between Python workers as bundles: Arrow batches that pass through Spark as bytes.
+
+A shuffle of Spark writes, copies and reads every row by itself, and a row that Python makes is converted twice more.
+Where Python is at both ends of a shuffle, each task divides its rows into one bundle per partition of the next stage,
+and Spark moves the bundles: a few thousand rows, whatever the size of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from udfs.ragged import Ints
+
+BUNDLES = "bucket int, kind int, data binary"
+ROWS_AT_ONCE = 1 << 19  # of a task that makes bundles; it holds so many in memory
+_SEED = 42  # of Spark's hash
+_DEEP = 64  # numbers to try per partition
+
+
+def exchange(bundles: DataFrame, partitions: int) -> DataFrame:
+    """Bring the bundles of each bucket, a number below `partitions`, into a partition of its own."""
+    return bundles.repartition(partitions, "bucket")
+
+
+def collect_rows(batches: Iterable[pa.RecordBatch], most: int = ROWS_AT_ONCE) -> Iterator[pa.Table]:
+    """Tables of about `most` rows from the batches of a task; no table for no rows."""
+    waiting, rows = [], 0
+    for batch in batches:
+        if batch.num_rows:
+            waiting.append(batch)
+            rows += batch.num_rows
+        if rows >= most:
+            yield pa.Table.from_batches(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def divide_rows(table: pa.Table, key: Ints, partitions: int, kind: int = 0) -> pa.RecordBatch:
+    """The rows as one bundle for each bucket that has some; rows with equal keys, which are hashes, share a bucket."""
+    bucket = find_buckets(key, partitions)
+    order = np.argsort(bucket, kind="stable")
+    sizes = np.bincount(bucket, minlength=partitions)
+    sorted_rows = table.take(pa.array(order)).combine_chunks()
+    starts = np.cumsum(sizes) - sizes
+    filled = np.flatnonzero(sizes)
+    return build_bundles(filled, [sorted_rows.slice(starts[at], sizes[at]) for at in filled], partitions, kind)
+
+
+def build_bundles(bucket: Ints, tables: Sequence[pa.Table], partitions: int, kind: int = 0) -> pa.RecordBatch:
+    """Each table as a bundle for its bucket."""
+    sink, borders = pa.BufferOutputStream(), [0]
+    for table in tables:
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        borders.append(sink.tell())
+    offsets = pa.py_buffer(np.array(borders, dtype=np.int32))
+    columns = [
+        pa.array(name_buckets(partitions)[bucket]),
+        pa.array(np.full(len(tables), kind, dtype=np.int32)),
+        pa.BinaryArray.from_buffers(pa.binary(), len(tables), [None, offsets, sink.getvalue()]),
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=["bucket", "kind", "data"])
+
+
+def read_bundles(batches: Iterable[pa.RecordBatch]) -> dict[int, pa.Table]:
+    """The rows of all bundles of each kind as one table, in no particular order."""
+    tables: dict[int, list[pa.Table]] = {}
+    for batch in batches:
+        for kind, data in zip(batch["kind"].to_pylist(), batch["data"], strict=True):
+            tables.setdefault(kind, []).append(pa.ipc.open_stream(data.as_buffer()).read_all())
+    return {kind: pa.concat_tables(parts).unify_dictionaries() for kind, parts in tables.items()}
+
+
+def find_buckets(key: Ints, partitions: int) -> npt.NDArray[np.uint16]:
+    """The bucket of each hash, by its upper bits."""
+    return (((key >> 32) & 0xFFFFFFFF) * partitions >> 32).astype(np.uint16)
+
+
+@cache
+def name_buckets(partitions: int) -> npt.NDArray[np.int32]:
+    """Per bucket the smallest number that Spark puts into the partition of that number.
+
+    Spark hashes numbers to choose a partition: with 0, 1, 2, … some partitions would get several buckets, and others
+    none. Another hash would change only that.
+    """
+    names = np.zeros(partitions, dtype=np.int32)
+    numbers = np.arange(partitions * _DEEP, dtype=np.int32)
+    place = hash_numbers(numbers).astype(np.int64) % partitions
+    names[place[::-1]] = numbers[::-1]
+    return names
+
+
+def hash_numbers(numbers: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """What `hash` of Spark returns for each number: Murmur3 of 32 bits."""
+    with np.errstate(over="ignore"):
+        mixed = numbers.view(np.uint32) * np.uint32(0xCC9E2D51)
+        mixed = _rotate(mixed, 15) * np.uint32(0x1B873593)
+        state = _rotate(np.uint32(_SEED) ^ mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+        state ^= np.uint32(4)
+        state = (state ^ (state >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+        state = (state ^ (state >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return (state ^ (state >> np.uint32(16))).view(np.int32)
+
+
+def _rotate(words: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.uint32]:
+    return (words << np.uint32(bits)) | (words >> np.uint32(32 - bits))
