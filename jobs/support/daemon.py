@@ -18,7 +18,9 @@ MODULES = (
     "udfs.spark.prior",
     "udfs.spark.score",
     "udfs.statistics.partial",
+    "pipelines.labels.denoise.pages",
     "pipelines.labels.denoise.pairs",
+    "pipelines.labels.denoise.users",
 )
 
 

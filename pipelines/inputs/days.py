@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from pipelines.config.model import Config
 from pipelines.inputs.contracts import resolve_contract
@@ -24,6 +25,8 @@ from pipelines.warehouse.label_days import read_part
 from pipelines.warehouse.run_key import hash_json
 from pipelines.warehouse.storage import Storage
 from schemas.conform import ConformedTable, conform
+from schemas.label_days import Kind
+from udfs.spark.bundles import read_rows
 
 
 @dataclass(frozen=True)
@@ -88,10 +91,11 @@ def describe_day_settings(config: Config, inputs: Mapping[str, InputTable]) -> d
 
 
 def select_pages(days: Sequence[LogDay]) -> DataFrame:
-    """The pages (`serp_id`) that committed days show, a page once for each of its users and days."""
+    """The pages that committed days show, by their hashes in the column `page`."""
     window, records = days[0], [day.record for day in days if day.record is not None]
-    visits = read_part(window.spark, Storage(window.config.warehouse), records, "visits")
-    return visits.select("serp_id")
+    outcomes = read_part(window.spark, Storage(window.config.warehouse), records, "outcomes")
+    pages = read_rows(outcomes.where(F.col("kind") == int(Kind.PAGES)), "page bigint, shown boolean")
+    return pages.where("shown").select("page")
 
 
 def _list_day(spark: SparkSession, name: str, source: InputSource, day: dt.date) -> FileListing:

@@ -62,7 +62,8 @@ class ValidatedInputs:
         rows = reduce(DataFrame.unionByName, [day.tables[name].marked_rows for day in days])
         others = [day for day in self.days if all(day is not inspected for inspected in days)]
         if name == "interactions" and others:
-            rows = rows.join(select_pages(others), on="serp_id", how="left_anti")
+            pages = select_pages(others)
+            rows = rows.join(pages, on=F.xxhash64("serp_id") == pages["page"], how="left_anti")
         return replace(self.tables[name], marked_rows=rows)
 
     def count_inspected(self) -> dict[str, int]:

@@ -7,18 +7,12 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipelines.labels.attribute import attribute_events, count_attributions
 from pipelines.labels.denoise.funnel import count_funnel, require_kept_rows, select_quarantine
 from pipelines.labels.denoise.nameless import SharedUser, choose_share, find_shared_user, mark_nameless
-from pipelines.labels.denoise.pages import (
-    LAST_PAGE,
-    apply_page_rules,
-    combine_events,
-    name_context,
-    select_last_pages,
-)
-from pipelines.labels.denoise.pairs import select_cells, tally_rows
-from pipelines.labels.denoise.users import find_suspect_users, mark_users, select_visits
+from pipelines.labels.denoise.pack import choose_partitions, name_context, pack_events, pack_impressions
+from pipelines.labels.denoise.pages import judge_pages, read_names, select_last_pages
+from pipelines.labels.denoise.pairs import Origin, select_cells, tally_pairs
+from pipelines.labels.denoise.users import count_attributions, judge_users
 from pipelines.labels.grade import count_examinations, grade_pairs
 from pipelines.labels.judgments import measure_agreement, merge_judgments
 from pipelines.labels.log_shape import measure_log_shape
@@ -31,7 +25,7 @@ from pipelines.labels.propensity.estimate import (
 )
 from pipelines.labels.propensity.registry import ESTIMATORS
 from pipelines.labels.settings import LabelSettings
-from pipelines.warehouse.checkpoint import Checkpointer
+from pipelines.warehouse.checkpoint import Checkpointer, keep_lazy
 from schemas.inputs import IMPRESSIONS, INTERACTIONS
 from schemas.table import Table
 
@@ -40,7 +34,8 @@ from schemas.table import Table
 class TalliedLog:
     """The counts of a log after attribution and denoising."""
 
-    tallied: DataFrame  # see `tally_rows`
+    tallied: DataFrame  # see `tally_pairs`
+    interactions: DataFrame  # at least those that may be in the quarantine
     attributions: DataFrame  # kind, attribution, events
     logged_rankings: DataFrame  # the lists that the logged systems served last
     shared_user: SharedUser | None  # an id that stands for many people
@@ -69,7 +64,7 @@ def build_labels(
     settings: LabelSettings,
     *,
     judgments: DataFrame | None = None,
-    checkpoint: Checkpointer = lambda table: table,
+    checkpoint: Checkpointer = keep_lazy,
     impressions_read: int | None = None,
     learned_days: Sequence[tuple[dt.date, dt.date]] = (),
 ) -> LabelTables:
@@ -102,32 +97,30 @@ def tally_log(
 ) -> TalliedLog:
     """Attribute and denoise a log, and count its rows; see `build_labels` for the parameters."""
     share = choose_share(impressions_read)
-    complete = add_optional_columns(impressions, IMPRESSIONS)
-    visits = checkpoint(select_visits(complete))
-    shared_user = find_shared_user(visits, share=share)
-    shown = mark_nameless(complete, shared_user)
-    events = mark_nameless(add_optional_columns(interactions, INTERACTIONS), shared_user)
-    attributed = checkpoint(attribute_events(events, window_days=settings.attribution.window_days))
-    suspects = find_suspect_users(mark_nameless(visits, shared_user), settings.denoise)
-    rows = combine_events(shown, attributed, context=name_context(settings.contexts))
-    marked = mark_users(rows, suspects, settings.denoise)
-    history = ESTIMATORS.require(settings.propensity.estimator).history
-    tallied = checkpoint(
-        tally_rows(
-            apply_page_rules(marked, settings.denoise, history=history, impressions=impressions_read),
-            settings.denoise,
-            shuffled_systems=settings.propensity.shuffled_systems,
-            inspected_share=share,
-            learned_days=learned_days,
-            impressions=impressions_read,
-        )
+    partitions = choose_partitions(impressions.sparkSession, impressions_read)
+    shown = add_optional_columns(impressions, IMPRESSIONS)
+    done = add_optional_columns(interactions, INTERACTIONS)
+
+    def pack(shared_user: SharedUser | None) -> DataFrame:
+        return checkpoint(pack_log(shown, done, settings, shared_user, partitions=partitions), partition_by="kind")
+
+    bundles = pack(None)
+    shared_user = find_shared_user(bundles, partitions=partitions, share=share)
+    if shared_user is not None:
+        bundles = pack(shared_user)
+    judged = checkpoint(
+        judge_users(bundles, settings.denoise, window_days=settings.attribution.window_days, partitions=partitions),
+        partition_by="kind",
     )
+    both = bundles.unionByName(judged)
+    history = ESTIMATORS.require(settings.propensity.estimator).history
+    pages = judge_pages(both, settings.denoise, history=history, partitions=partitions)
+    origin = Origin(settings.propensity.shuffled_systems, share, learned_days)
     return TalliedLog(
-        tallied=tallied,
-        attributions=count_attributions(attributed),
-        logged_rankings=select_last_pages(
-            apply_page_rules(marked, settings.denoise, impressions=impressions_read, also=LAST_PAGE)
-        ),
+        tallied=checkpoint(tally_pairs(pages.unionByName(both), settings.denoise, origin, partitions=partitions)),
+        interactions=done,
+        attributions=count_attributions(judged),
+        logged_rankings=select_last_pages(both, read_names(bundles), settings.denoise, partitions=partitions),
         shared_user=shared_user,
     )
 
@@ -150,7 +143,7 @@ def grade_log(
         labels=labels if judgments is None else merge_judgments(labels, judgments, settings.human),
         propensities=select_propensities(records),
         denoise_funnel=count_funnel(tallied),
-        quarantine=select_quarantine(tallied),
+        quarantine=select_quarantine(tallied, log.interactions),
         diagnostics=select_diagnostics(records),
         attributions=log.attributions,
         agreement=None if judgments is None else measure_agreement(labels, judgments, settings.human),
@@ -159,6 +152,21 @@ def grade_log(
         shared_user=log.shared_user,
         evidence=_gather_evidence(tallied, records, settings, learned=learned),
     )
+
+
+def pack_log(
+    impressions: DataFrame,
+    interactions: DataFrame,
+    settings: LabelSettings,
+    shared_user: SharedUser | None,
+    *,
+    partitions: int,
+) -> DataFrame:
+    """A log as bundles; its tables have all optional columns."""
+    context = name_context(settings.contexts)
+    shown, done = (mark_nameless(table, shared_user) for table in (impressions, interactions))
+    places = pack_impressions(shown, settings.denoise, context=context, partitions=partitions)
+    return places.unionByName(pack_events(done, settings.denoise, partitions=partitions))
 
 
 def add_optional_columns(table: DataFrame, contract: Table) -> DataFrame:

@@ -6,7 +6,6 @@ when the days of a window are put together (see `window`).
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -18,12 +17,13 @@ from pyspark.sql import functions as F
 from pipelines.inputs.count import dump_result
 from pipelines.inputs.day_files import LOG, describe_sources
 from pipelines.inputs.days import LogDay
-from pipelines.labels.attribute import attribute_events
-from pipelines.labels.build import add_optional_columns
-from pipelines.labels.denoise.cells import group_dropped, group_kept
-from pipelines.labels.denoise.nameless import SharedUser, find_shared_user, mark_nameless
-from pipelines.labels.denoise.pages import apply_page_rules, combine_events, name_context
-from pipelines.labels.denoise.users import flag_users, map_suspicion, mark_users, select_visits, suspect_id
+from pipelines.labels.build import add_optional_columns, pack_log
+from pipelines.labels.denoise.days import change_buckets, choose_day_buckets, choose_window_buckets
+from pipelines.labels.denoise.nameless import SharedUser, find_shared_user
+from pipelines.labels.denoise.pack import hash_row
+from pipelines.labels.denoise.pages import DROPPED, judge_pages
+from pipelines.labels.denoise.pairs import EPOCH
+from pipelines.labels.denoise.users import judge_users
 from pipelines.labels.propensity.registry import ESTIMATORS
 from pipelines.labels.settings import LabelSettings
 from pipelines.warehouse.attempt import Attempt
@@ -32,9 +32,8 @@ from pipelines.warehouse.day_records import DayRecord
 from pipelines.warehouse.label_days import DayWriter, read_part
 from pipelines.warehouse.storage import Storage
 from schemas.inputs import IMPRESSIONS, INTERACTIONS
-from schemas.label_days import SHOWN
-
-_EPOCH = dt.date(1970, 1, 1)
+from schemas.label_days import Kind
+from udfs.spark.bundles import read_rows
 
 
 @dataclass(frozen=True)
@@ -47,19 +46,14 @@ class WindowDays:
     shared_user: SharedUser | None
     computed: int
 
+    @property
+    def buckets(self) -> int:
+        """The least number of buckets that a day has."""
+        return min(int(record.facts["buckets"]) for record in self.records)
+
     def read(self, part: str) -> DataFrame:
         """One part of all days."""
         return read_part(self.spark, self.storage, self.records, part)
-
-
-@dataclass(frozen=True)
-class _OpenDay:
-    """A day that is being computed: its writer, and the parts that come first."""
-
-    day: LogDay
-    writer: DayWriter
-    shown: DataFrame
-    visits: DataFrame
 
 
 def publish_days(
@@ -70,30 +64,60 @@ def publish_days(
     A day is also computed again where another id stands for many people in this window than in that of its record.
     """
     spark, storage = days[0].spark, attempt.storage
-    opened = {day.date: _open_day(attempt, day, settings) for day in days if day.record is None}
-    committed = read_part(spark, storage, [day.record for day in days if day.record is not None], "visits")
-    visits = reduce(DataFrame.unionByName, [day.visits for day in opened.values()], committed)
-    shared_user = find_shared_user(visits, share=inspected_share)
+    opened = {day.date: _open_day(attempt, day, settings, None) for day in days if day.record is None}
+    committed = read_part(spark, storage, [day.record for day in days if day.record is not None], "packed")
+    packed = reduce(DataFrame.unionByName, [opened_day.packed for opened_day in opened.values()], committed)
+    shared_user = _find_shared_user(packed, days, inspected_share)
     name = None if shared_user is None else shared_user.user_id
     records = []
     for day in days:
         record = day.record
         if record is None or record.facts["shared_user"] != name:
-            record = _finish_day(
-                attempt, opened.get(day.date) or _open_day(attempt, day, settings), settings, shared_user
-            )
+            open_day = opened.get(day.date)
+            if open_day is None or shared_user is not None:
+                open_day = _open_day(attempt, day, settings, shared_user)
+            record = _finish_day(attempt, open_day, settings, shared_user)
         records.append(record)
     computed = sum(record is not day.record for record, day in zip(records, days, strict=True))
     return WindowDays(spark, storage, tuple(records), shared_user, computed)
 
 
-def _open_day(attempt: Attempt, day: LogDay, settings: LabelSettings) -> _OpenDay:
-    """Write what is known of a day before the users of the whole window are."""
+def _find_shared_user(packed: DataFrame, days: Sequence[LogDay], inspected_share: float) -> SharedUser | None:
+    buckets = [_choose_buckets(day) if day.record is None else int(day.record.facts["buckets"]) for day in days]
+    partitions = min(choose_window_buckets(_count_impressions(days)), *buckets)
+    return find_shared_user(
+        change_buckets(packed, partitions, partitions), partitions=partitions, share=inspected_share
+    )
+
+
+def _count_impressions(days: Sequence[LogDay]) -> int:
+    return sum(day.results["impressions"].rows.kept for day in days)
+
+
+def _choose_buckets(day: LogDay) -> int:
+    return choose_day_buckets(day.results["impressions"].rows.kept)
+
+
+@dataclass(frozen=True)
+class _OpenDay:
+    """A day that is being computed: its writer, and its packed rows."""
+
+    day: LogDay
+    writer: DayWriter
+    packed: DataFrame
+
+
+def _open_day(attempt: Attempt, day: LogDay, settings: LabelSettings, shared_user: SharedUser | None) -> _OpenDay:
+    """Pack the rows of a day, which needs no other day unless an id stands for many people."""
     writer = DayWriter(attempt, day.date.isoformat(), day.key)
-    impressions = add_optional_columns(day.tables["impressions"].rows, IMPRESSIONS)
-    named = impressions.withColumn("context", name_context(settings.contexts))
-    shown = writer.write("shown", named.select(*SHOWN.names))
-    return _OpenDay(day, writer, shown, writer.write("visits", select_visits(shown)))
+    shown = add_optional_columns(day.tables["impressions"].rows, IMPRESSIONS)
+    done = add_optional_columns(day.tables["interactions"].rows, INTERACTIONS)
+    packed = pack_log(shown, done, settings, shared_user, partitions=_choose_buckets(day))
+    return _OpenDay(day, writer, writer.write("packed", _add_columns(packed, day)))
+
+
+def _add_columns(bundles: DataFrame, day: LogDay) -> DataFrame:
+    return bundles.withColumns({"buckets": F.lit(_choose_buckets(day)), "log_day": F.lit((day.date - EPOCH).days)})
 
 
 def _finish_day(
@@ -101,23 +125,21 @@ def _finish_day(
 ) -> DayRecord:
     """Apply the rules on users, events and pages to one day, and commit it."""
     day, writer = opened.day, opened.writer
-    log_day = F.lit((day.date - _EPOCH).days).alias("log_day")
-    interactions = add_optional_columns(day.tables["interactions"].rows, INTERACTIONS)
-    events = mark_nameless(interactions, shared_user)
-    attributed = attribute_events(events, window_days=settings.attribution.window_days)
-    flags = flag_users(mark_nameless(opened.visits, shared_user), settings.denoise).select("*", log_day)
-    attributed, flags = run_concurrently(
-        [lambda: writer.write("events", attributed), lambda: writer.write("suspects", flags)]
-    )
-    attributed = mark_nameless(attributed, shared_user)
-    rows = combine_events(mark_nameless(opened.shown, shared_user), attributed, context=F.col("context"))
-    touches = rows.select(log_day, "page", suspect_id().alias("suspect"), "day").distinct()
-    marked = mark_users(rows, map_suspicion(flags, "suspect"), settings.denoise)
+    buckets = _choose_buckets(day)
+    packed = opened.packed.select("bucket", "kind", "data")
+    days_attributed = settings.attribution.window_days
+    users = judge_users(packed, settings.denoise, window_days=days_attributed, partitions=buckets)
     history = ESTIMATORS.require(settings.propensity.estimator).history
-    impressions = day.results["impressions"].rows.kept
-    judged = apply_page_rules(marked, settings.denoise, history=history, impressions=impressions)
-    _, outcomes = run_concurrently([lambda: writer.write("touches", touches), lambda: attempt.checkpoint(judged)])
-    parts = {"cells": group_kept(outcomes, impressions), "drops": group_dropped(outcomes)}
+    outcomes = judge_pages(
+        packed.unionByName(attempt.checkpoint(users, partition_by="kind")),
+        settings.denoise,
+        history=history,
+        partitions=buckets,
+        purpose="day",
+    )
+    written = writer.write("outcomes", _add_columns(outcomes, day))
+    done = add_optional_columns(day.tables["interactions"].rows, INTERACTIONS)
+    parts = {"doubtful": _select_doubtful(done, written)}
     rejected = [day.tables[name].rejected_rows for name in LOG if day.results[name].rows.rejected]
     if rejected:
         parts["rejected"] = reduce(DataFrame.unionByName, rejected)
@@ -125,9 +147,24 @@ def _finish_day(
     return writer.commit(_describe_day(day, shared_user))
 
 
+def _select_doubtful(interactions: DataFrame, outcomes: DataFrame) -> DataFrame:
+    """The events that a window may put into the quarantine.
+
+    A page has all of its impressions of this day in a window too, so an event that names its page can only be there if
+    it is in the quarantine of this day.
+    """
+    drops = outcomes.where(F.col("kind") == int(Kind.DROPS)).select("bucket", "kind", "data")
+    keys = read_rows(drops, DROPPED).where("row IS NOT NULL").select(F.col("row").alias("key")).distinct()
+    hashed = interactions.withColumn("key", hash_row())
+    without_page = hashed.where("serp_id IS NULL")
+    unshown = hashed.where("serp_id IS NOT NULL").join(keys, on="key", how="left_semi")
+    return without_page.unionByName(unshown).drop("key")
+
+
 def _describe_day(day: LogDay, shared_user: SharedUser | None) -> dict[str, Any]:
     return {
         "shared_user": None if shared_user is None else shared_user.user_id,
+        "buckets": _choose_buckets(day),
         "sources": describe_sources(day.listings),
         "counts": {name: dump_result(day.results[name]) for name in LOG},
     }

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from pipelines.warehouse.checkpoint import build_checkpointer, keep_in_memory
+from pipelines.warehouse.checkpoint import Checkpointer, build_checkpointer, keep_in_memory
 from pipelines.warehouse.leftovers import attempt_path, claim_attempt, remove_attempt, remove_leftovers
 from pipelines.warehouse.literal_paths import open_reader
 from pipelines.warehouse.runs import COMMITTED, REFUSED, Manifest, TableRecord, manifest_path, stamp_commit, table_path
@@ -47,7 +47,7 @@ class Attempt:
         self._schemas: dict[str, StructType] = {}  # of tables that Spark can read back; without it, Spark starts a job
         self._folder = attempt_path(self.run)
         files = build_checkpointer(storage.path(self._folder, "checkpoints"))
-        self._checkpoint = keep_in_memory if small else files
+        self._checkpoint: Checkpointer = keep_in_memory if small else files
 
     def __enter__(self) -> Attempt:
         remove_leftovers(self.storage)
@@ -58,10 +58,10 @@ class Attempt:
             raise
         return self
 
-    def checkpoint(self, table: DataFrame) -> DataFrame:
+    def checkpoint(self, table: DataFrame, partition_by: str | None = None) -> DataFrame:
         """Compute a table once, for several results to be computed from it until the attempt ends."""
         try:
-            return self._checkpoint(table)
+            return self._checkpoint(table, partition_by)
         except Exception as error:
             raise_cause(error)
             raise PublishError(

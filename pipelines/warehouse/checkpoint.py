@@ -8,17 +8,26 @@ takes longer than computing it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import count
+from typing import Protocol
 
 from pyspark.sql import DataFrame
 
 from pipelines.warehouse.literal_paths import open_reader
 
-Checkpointer = Callable[[DataFrame], DataFrame]
+
+class Checkpointer(Protocol):
+    """Compute a table once and return it to be read; its parts by a column can be read apart from each other."""
+
+    def __call__(self, table: DataFrame, partition_by: str | None = None) -> DataFrame: ...
 
 
-def keep_in_memory(table: DataFrame) -> DataFrame:
+def keep_lazy(table: DataFrame, partition_by: str | None = None) -> DataFrame:
+    """Keep nothing: every use computes the table again."""
+    return table
+
+
+def keep_in_memory(table: DataFrame, partition_by: str | None = None) -> DataFrame:
     """Compute a table once and keep its rows in the memory of the session, on its disk where they do not fit."""
     return table.localCheckpoint(eager=True)
 
@@ -27,9 +36,9 @@ def build_checkpointer(folder: str) -> Checkpointer:
     """Return a function that writes a table to a new path under `folder` and returns the table read from there."""
     numbers = count()
 
-    def checkpoint(table: DataFrame) -> DataFrame:
+    def checkpoint(table: DataFrame, partition_by: str | None = None) -> DataFrame:
         path = f"{folder}/{next(numbers)}"
-        table.write.parquet(path)
+        table.write.parquet(path, partitionBy=partition_by)
         return open_reader(table.sparkSession).schema(table.schema).parquet(path)
 
     return checkpoint

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pipelines.config.model import Config
 from pipelines.evaluate import evaluate
 from pipelines.label import label
-from pipelines.labels.denoise import cells
+from pipelines.labels.denoise import days
 from pipelines.simulation.settings import DirtSettings, SimulationSettings
 from pipelines.simulation.simulate import simulate
 from pipelines.warehouse.day_records import list_day_records
@@ -149,18 +149,17 @@ def run_both(spark: SparkSession, folder: Path, date: dt.date) -> tuple[Manifest
     return scratch, incremental
 
 
-def count_buckets(spark: SparkSession, folder: Path) -> dict[str, int]:
+def count_buckets(folder: Path) -> dict[str, int]:
     """The number of buckets of each kept day."""
     storage = Storage(str(folder / "incremental"))
-    paths = {record.dt: storage.path(record.tables["cells"].path) for record in list_day_records(storage)}
-    return {date: spark.read.parquet(path).agg(F.max("buckets")).collect()[0][0] for date, path in paths.items()}
+    return {record.dt: record.facts["buckets"] for record in list_day_records(storage)}
 
 
 def test_a_sliding_window_gives_the_numbers_from_scratch(
     spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cells, "_BUCKETS", 1)
-    monkeypatch.setattr(cells, "_DAY_ROWS", 300)
+    monkeypatch.setattr(days, "_BUCKETS", 1)
+    monkeypatch.setattr(days, "_DAY_ROWS", 300)
     scratch, first = run_both(spark, folder, day(5))
     assert first.labels["computed_days"] == WINDOW
     dropped = {
@@ -172,12 +171,12 @@ def test_a_sliding_window_gives_the_numbers_from_scratch(
         "device=desktop",
         "device=phone",
     }
-    monkeypatch.setattr(cells, "_DAY_ROWS", 10_000)
+    monkeypatch.setattr(days, "_DAY_ROWS", 10_000)
     for number, rows in (6, 2_000), (7, 100_000):  # a window with more buckets than the new day, and with one
-        monkeypatch.setattr(cells, "_WINDOW_ROWS", rows)
+        monkeypatch.setattr(days, "_WINDOW_ROWS", rows)
         scratch, run = run_both(spark, folder, day(number))
         assert run.labels["computed_days"] == 1
-    buckets = count_buckets(spark, folder)
+    buckets = count_buckets(folder)
     assert min(buckets[str(day(number))] for number in range(1, 6)) > 8 > buckets[str(day(6))] == 1
     assert scratch.labels["attributions"]["purchase/click"] > 0
 

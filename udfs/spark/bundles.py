@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from udfs.ragged import Ints
 
@@ -25,7 +26,8 @@ _DEEP = 64  # numbers to try per partition
 
 def exchange(bundles: DataFrame, partitions: int) -> DataFrame:
     """Bring the bundles of each bucket, a number below `partitions`, into a partition of its own."""
-    return bundles.repartition(partitions, "bucket")
+    names = ",".join(map(str, name_buckets(partitions)))
+    return bundles.repartition(partitions, F.split(F.lit(names), ",")[F.col("bucket")].cast("int"))
 
 
 def collect_rows(batches: Iterable[pa.RecordBatch], most: int = ROWS_AT_ONCE) -> Iterator[pa.Table]:
@@ -50,10 +52,10 @@ def divide_rows(table: pa.Table, key: Ints, partitions: int, kind: int = 0) -> p
     sorted_rows = table.take(pa.array(order)).combine_chunks()
     starts = np.cumsum(sizes) - sizes
     filled = np.flatnonzero(sizes)
-    return build_bundles(filled, [sorted_rows.slice(starts[at], sizes[at]) for at in filled], partitions, kind)
+    return build_bundles(filled, [sorted_rows.slice(starts[at], sizes[at]) for at in filled], kind)
 
 
-def build_bundles(bucket: Ints, tables: Sequence[pa.Table], partitions: int, kind: int = 0) -> pa.RecordBatch:
+def build_bundles(bucket: Ints, tables: Sequence[pa.Table], kind: int = 0) -> pa.RecordBatch:
     """Each table as a bundle for its bucket."""
     sink, borders = pa.BufferOutputStream(), [0]
     for table in tables:
@@ -62,20 +64,45 @@ def build_bundles(bucket: Ints, tables: Sequence[pa.Table], partitions: int, kin
         borders.append(sink.tell())
     offsets = pa.py_buffer(np.array(borders, dtype=np.int32))
     columns = [
-        pa.array(name_buckets(partitions)[bucket]),
+        pa.array(bucket.astype(np.int32)),
         pa.array(np.full(len(tables), kind, dtype=np.int32)),
         pa.BinaryArray.from_buffers(pa.binary(), len(tables), [None, offsets, sink.getvalue()]),
     ]
     return pa.RecordBatch.from_arrays(columns, names=["bucket", "kind", "data"])
 
 
-def read_bundles(batches: Iterable[pa.RecordBatch]) -> dict[int, pa.Table]:
-    """The rows of all bundles of each kind as one table, in no particular order."""
+def read_bundles(batches: Iterable[pa.RecordBatch], label: str | None = None) -> dict[int, pa.Table]:
+    """The rows of all bundles of each kind as one table, in no particular order.
+
+    `label` is a column of numbers beside the bundles, which becomes one of their rows.
+    """
     tables: dict[int, list[pa.Table]] = {}
     for batch in batches:
-        for kind, data in zip(batch["kind"].to_pylist(), batch["data"], strict=True):
-            tables.setdefault(kind, []).append(pa.ipc.open_stream(data.as_buffer()).read_all())
+        labels = [None] * batch.num_rows if label is None else batch[label].to_pylist()
+        for kind, data, number in zip(batch["kind"].to_pylist(), batch["data"], labels, strict=True):
+            table = read_bundle(data)
+            if label is not None:
+                values = pa.array(np.full(table.num_rows, -1 if number is None else number, dtype=np.int64))
+                table = table.append_column(label, values)
+            tables.setdefault(kind, []).append(table)
     return {kind: pa.concat_tables(parts).unify_dictionaries() for kind, parts in tables.items()}
+
+
+def read_bundle(data: pa.BinaryScalar) -> pa.Table:
+    """The rows of one bundle."""
+    return pa.ipc.open_stream(data.as_buffer()).read_all()
+
+
+def read_rows(bundles: DataFrame, schema: str) -> DataFrame:
+    """The rows of bundles of one kind as rows of Spark, with the columns of the schema."""
+    names = [column.split()[0] for column in schema.split(", ")]
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for table in read_bundles([batch]).values():
+                yield from table.select(names).to_batches()
+
+    return bundles.mapInArrow(read, schema)
 
 
 def find_buckets(key: Ints, partitions: int) -> npt.NDArray[np.uint16]:

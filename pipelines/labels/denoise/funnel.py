@@ -3,12 +3,15 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pipelines.labels.denoise.pack import hash_row
 from pipelines.labels.denoise.pairs import COUNTS
 from pipelines.labels.denoise.registry import ORDER, name_first_rule, rule_bit
 from pipelines.labels.denoise.settings import DenoiseSettings
 from schemas.errors import DataQualityError
 from schemas.outputs import DENOISE_FUNNEL, QUARANTINE
 from schemas.redact import cut_text
+
+_FIELDS = ("event_id", "kind", "doc_id", "user_id", "ts", "serp_id", "dwell_seconds", "value")
 
 
 def count_funnel(tallied: DataFrame) -> DataFrame:
@@ -67,8 +70,21 @@ def build_empty_log_error(rule: str, dropped: int, read: int, settings: DenoiseS
     )
 
 
-def select_quarantine(tallied: DataFrame) -> DataFrame:
-    """Interactions with documents that were not shown, as rows of the quarantine."""
-    return tallied.where(F.col("row").isNotNull()).select(
-        F.lit("interactions").alias("table"), name_first_rule(F.col("bits")).alias("reason"), "row"
-    ).select(*QUARANTINE.names)  # fmt: skip
+def select_quarantine(tallied: DataFrame, interactions: DataFrame) -> DataFrame:
+    """Interactions with documents that were not shown, as rows of the quarantine.
+
+    Those without a page of their own are shown with the page of the click that they are attributed to.
+    """
+    hashed = interactions.withColumn("key", hash_row())
+    reasons = tallied.where("row IS NOT NULL").select("row", "source", name_first_rule(F.col("bits")).alias("reason"))
+    keys = reasons.distinct()
+    pages = hashed.select(F.col("key").alias("source"), F.col("serp_id").alias("source_page"))
+    moved = keys.where("row != source").select("source").distinct()
+    pages = pages.join(moved, on="source", how="left_semi").distinct()
+    fields = [F.coalesce("serp_id", "source_page").alias(n) if n == "serp_id" else n for n in _FIELDS]
+    return (
+        hashed.join(keys, on=hashed["key"] == keys["row"], how="inner")
+        .join(pages, on="source", how="left")
+        .select(F.lit("interactions").alias("table"), "reason", F.to_json(F.struct(*fields)).alias("row"))
+        .select(*QUARANTINE.names)
+    )

@@ -4,14 +4,25 @@ Rules on users step aside for them, each of their pages counts as one person, an
 attributed.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+
+from pipelines.labels.denoise.pack import read_flags, read_integers
+from schemas.label_days import Kind
+from udfs.ragged import Ints
+from udfs.spark.bundles import exchange, read_bundles, read_rows
+from udfs.spark.worker import run_in_worker
 
 PLACEHOLDERS = ("", "anonymous", "anon", "guest", "unknown", "none", "null", "nan", "undefined", "0", "-1", "-")
 SHARED_PAGES = 0.5  # an id with this share of the pages is no person
 ENOUGH_PAGES = 50  # fewest pages of a log in which an id is compared with the others
+_NEARLY = 0.4
 _INSPECTED = 1_000_000  # impressions; larger logs are sampled
 _HASHES = 1 << 20
 
@@ -44,24 +55,61 @@ def limit_draws(share: float) -> int:
     return _HASHES if share >= 1 else round(share * _HASHES)
 
 
-def find_shared_user(visits: DataFrame, *, share: float = 1.0) -> SharedUser | None:
-    """Find the id that has half of the pages or more, of at least 50 pages. Runs a small Spark job.
+def find_shared_user(bundles: DataFrame, *, partitions: int, share: float = 1.0) -> SharedUser | None:
+    """Find the id that has half of the pages or more, of at least 50 pages; runs a small Spark job.
 
-    `visits` are those of `select_visits` in `denoise.users`.
+    `share` is that of the pages to inspect, if an id may have half of them by the most frequent users of each task.
     """
-    pages = (
-        visits.where(hash_below(share, "serp_id"))
-        .select("user_id", "serp_id")
-        .distinct()
-        .groupBy(F.when(~_is_placeholder(), F.col("user_id")).alias("user_id"))
-        .agg(F.count(F.lit(1)).alias("pages"))
-    )
-    largest = F.max(F.when(F.col("user_id").isNotNull(), F.struct("pages", "user_id")))
-    row = pages.agg(F.sum("pages").alias("total"), largest.alias("largest")).first()
-    if row is None or row.largest is None or row.total < ENOUGH_PAGES:
+    candidates = _find_candidates(bundles)
+    if not candidates:
         return None
-    of_all = row.largest.pages / row.total
-    return SharedUser(row.largest.user_id, of_all) if of_all >= SHARED_PAGES else None
+    codes = np.array(sorted(candidates), dtype=np.int64)
+
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tables = read_bundles(batches)
+        if Kind.PLACES in tables:
+            runs = tables[Kind.PLACES].select(["page", "suspect", "nameless"])
+            yield _count_pages(runs, codes, share)
+
+    places = bundles.where(F.col("kind") == int(Kind.PLACES)).select("bucket", "kind", "data")
+    counts = exchange(places, partitions).mapInArrow(run_in_worker(count), "suspect bigint, pages bigint")
+    pages = {row.suspect: row.pages for row in counts.groupBy("suspect").agg(F.sum("pages").alias("pages")).collect()}
+    total = pages.pop(None, 0)
+    if total < ENOUGH_PAGES or not pages:
+        return None
+    largest = max(pages, key=lambda code: (pages[code], candidates[code]))
+    of_all = pages[largest] / total
+    return SharedUser(candidates[largest], of_all) if of_all >= SHARED_PAGES else None
+
+
+def _find_candidates(bundles: DataFrame) -> dict[int, str]:
+    """The users (hash and id) that may have half of the pages; a page that several tasks read counts several times."""
+    chosen = bundles.where(F.col("kind") == int(Kind.FREQUENT))
+    rows = read_rows(chosen, "task bigint, suspect bigint, user_id string, pages bigint").collect()
+    of_all = sum(row.pages for row in rows if row.suspect is None)
+    listed = [row for row in rows if row.suspect is not None]
+    pages = {(row.suspect, row.task): row.pages for row in listed}
+    least: dict[int, int] = {}
+    for row in listed:
+        least[row.task] = min(row.pages, least.get(row.task, row.pages))
+    most = {
+        code: sum(pages.get((code, task), fewest) for task, fewest in least.items())
+        for code in {row.suspect for row in listed}
+    }
+    names = {row.suspect: row.user_id for row in listed}
+    return {code: names[code] for code, count in most.items() if count >= _NEARLY * of_all}
+
+
+def _count_pages(runs: pa.Table, codes: Ints, share: float) -> pa.RecordBatch:
+    """The pages of these users, and of all, of a share of the pages."""
+    page, suspect = read_integers(runs["page"]), read_integers(runs["suspect"])
+    nameless = read_flags(runs["nameless"])
+    inspected = (page & (_HASHES - 1)) < limit_draws(share)
+    pairs = pd.DataFrame({"suspect": suspect, "page": page, "nameless": nameless})[inspected].drop_duplicates()
+    named = pairs.loc[~pairs["nameless"], "suspect"]
+    pages = [int((named == code).sum()) for code in codes]
+    columns = {"suspect": [*codes.tolist(), None], "pages": [*pages, len(pairs)]}
+    return pa.RecordBatch.from_pydict(columns, schema=pa.schema([(name, pa.int64()) for name in columns]))
 
 
 def mark_nameless(table: DataFrame, shared: SharedUser | None = None) -> DataFrame:

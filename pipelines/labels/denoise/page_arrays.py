@@ -14,17 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from pipelines.labels.denoise.apply import combine_arrays
+from pipelines.labels.denoise.kinds import CART, CLICK, IMPRESSION, PURCHASE
 from pipelines.labels.denoise.registry import UNATTRIBUTED, rule_bit
 from pipelines.labels.denoise.settings import DenoiseSettings
 from pipelines.labels.history import History, Read
 from udfs.ragged import Bools, Floats, Ints, Ragged
 
-IMPRESSION, CLICK, CART, PURCHASE = range(4)
-SORTED_BY = ("page", "result", "kind", "position", "ts", "tie")
 KINDS = {"clicks": CLICK, "carts": CART, "purchases": PURCHASE}
 _COMPARED = 64  # positions of a page that are compared with each other, the bits of a word
 _NEVER = np.iinfo(np.int64).min
 _MICROS = 1e6
+_KEY_BITS = 63
 
 
 class PageMark(IntFlag):
@@ -40,8 +40,8 @@ class PageMark(IntFlag):
 class PageRows:
     """Impressions and events of whole pages, sorted by `sort_rows`."""
 
-    page: Ints  # a hash of the page, and of page and document
-    result: Ints
+    page: Ints  # its number
+    result: Ints  # a hash of the document
     kind: Ints
     ts: Ints  # microseconds
     position: Ints  # 0 for events
@@ -81,9 +81,21 @@ class PageOutcomes:
     purchases: Ints
 
 
-def sort_rows(page: Ints, result: Ints, kind: Ints, position: Ints, ts: Ints, tie: Ints) -> Ints:
-    """The order of `PageRows`: by page and result, impressions before events, the highest place first."""
-    return np.lexsort((tie, ts, position, kind != IMPRESSION, result, page))
+def sort_rows(page: Ints, document: Ints, kind: Ints, position: Ints, ts: Ints, ties: tuple[Ints, ...]) -> Ints:
+    """The order of `PageRows`: by page and document, impressions before events, the highest place first.
+
+    Sorted by one number that has all of the page and as much of the document as it can hold; what that leaves in
+    disorder, mostly the events of a result beside its impression, is sorted by everything.
+    """
+    width = int(page.max(initial=0)).bit_length()
+    key = (page << (_KEY_BITS - width)) | ((document ^ document >> 32) & ((1 << (_KEY_BITS - width)) - 1))
+    order = np.argsort(key)
+    groups = Ragged.of_sorted(key[order])
+    several = np.flatnonzero(groups.lengths[groups.owner] > 1)
+    rows = order[several]
+    keys = [*(tie[rows] for tie in ties), ts[rows], position[rows], kind[rows] != IMPRESSION, document[rows], key[rows]]
+    order[several] = rows[np.lexsort(keys)]
+    return order
 
 
 def apply_rules(rows: PageRows, settings: DenoiseSettings, history: History | None) -> PageOutcomes:

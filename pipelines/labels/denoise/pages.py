@@ -1,179 +1,299 @@
-"""Apply the rules on events and pages to impressions and interactions together, in one shuffle."""
+"""Apply the rules on events and pages: from bundles by page to kept impressions and counts of dropped rows."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipelines.labels.attribute import UNPLACED
-from pipelines.labels.denoise.nameless import person_id
-from pipelines.labels.denoise.page_arrays import (
-    CART,
-    CLICK,
-    IMPRESSION,
-    KINDS,
-    PURCHASE,
-    SORTED_BY,
-    PageRows,
-    apply_rules,
-    sort_rows,
-)
+from pipelines.labels.denoise.kinds import DAY_MICROS, IMPRESSION
+from pipelines.labels.denoise.pack import read_flags, read_integers
+from pipelines.labels.denoise.page_arrays import PageOutcomes, PageRows, apply_rules, sort_rows
 from pipelines.labels.denoise.registry import rule_bit
 from pipelines.labels.denoise.settings import DenoiseSettings
-from pipelines.labels.denoise.users import to_day
 from pipelines.labels.history import History
+from schemas.label_days import Kind
+from udfs.ragged import Ints
+from udfs.spark.bundles import BUNDLES, divide_rows, exchange, read_bundles, read_rows
 from udfs.spark.worker import run_in_worker
 
-# What the rules read: ids only as hashes, which are compared faster than text.
-_READ = {
-    "page": "bigint", "result": "bigint", "tie": "bigint", "event": "bigint", "ts": "bigint", "kind": "tinyint",
-    "position": "int", "bits": "int", "nameless": "boolean", "unplaced": "boolean", "dwell": "double",
-}  # fmt: skip
-_PASSED = ("query_id", "doc_id", "context", "system", "day", "page", "person", "position", "kind", "row")
-_ADDED = dict.fromkeys(("bits", "page_mark", "history", "impressions", *KINDS), "int")
-_ROWS_OF_TASK = 500_000  # of a worker at once: about 200 MB
-_TASKS = 16  # below this, Spark chooses
+COUNTED = ("impressions", "clicks", "carts", "purchases")
+DROPPED = "row bigint, source bigint"  # what events in the quarantine are found by
+_MIXER = np.int64(-7046029254386353131)  # 2^64 over the golden ratio
+_LAST = "system string, query_id string, serp_id string, ts bigint, pair bigint, position int"
 
 
-def name_context(contexts: Sequence[str]) -> Column:
-    """The values of the columns that have their own curves, as one text."""
-    parts = [F.concat(F.lit(f"{name}="), F.coalesce(F.col(name).cast("string"), F.lit("?"))) for name in contexts]
-    return F.concat_ws(", ", *parts) if parts else F.lit("all")
+@dataclass(frozen=True)
+class Places:
+    """The impressions of whole pages: columns of runs, and per row its run and what it does not share with others."""
+
+    runs: pa.Table
+    owner: Ints  # per row, the number of its run
+    document: Ints
+    pair: Ints
+    position: Ints
+
+    @classmethod
+    def of(cls, runs: pa.Table) -> Places:
+        lists = {name: runs[name].combine_chunks() for name in ("document", "pair", "position")}
+        arrays = {n: pa.concat_arrays(c.chunks) if isinstance(c, pa.ChunkedArray) else c for n, c in lists.items()}
+        lengths = pc.list_value_length(arrays["pair"]).to_numpy()
+        values = {name: read_integers(array.flatten()) for name, array in arrays.items()}
+        return cls(runs.drop_columns(list(values)), np.repeat(np.arange(len(lengths)), lengths), **values)
 
 
-def combine_events(impressions: DataFrame, attributed: DataFrame, *, context: Column) -> DataFrame:
-    """Impressions and events as rows of one table, distinguished by `kind`."""
-    shown = impressions.select(
-        *_name_row(),
-        F.lit(IMPRESSION).cast("tinyint").alias("kind"),
-        "query_id",
-        "position",
-        context.alias("context"),
-        "system",
-        F.coalesce("sponsored", F.lit(False)).alias("sponsored"),
-        F.when(F.col("nameless"), F.col("user_agent")).alias("user_agent"),
-        F.xxhash64("query_id", "user_id", "system", context).alias("tie"),
-    )
-    event = F.to_json(F.struct("event_id", "kind", "doc_id", "user_id", "ts", "serp_id", "dwell_seconds", "value"))
-    done = attributed.select(
-        *_name_row(),
-        _code_kind().alias("kind"),
-        F.xxhash64("event_id").alias("event"),
-        F.col("attribution").isin(*UNPLACED).alias("unplaced"),
-        F.col("dwell_seconds").alias("dwell"),
-        event.alias("row"),  # for the quarantine
-    )
-    return shown.unionByName(done, allowMissingColumns=True)
+@dataclass(frozen=True)
+class JudgedPages:
+    """Impressions and events of whole pages in the order of the rules, with their outcomes."""
+
+    rows: PageRows
+    outcomes: PageOutcomes
+    order: Ints  # per row its number among the impressions, followed by the events
+    person: Ints
+    page: Ints  # its hash
 
 
-def _name_row() -> tuple[Column | str, ...]:
-    """The columns of every row."""
-    return (
-        "serp_id",
-        "doc_id",
-        "user_id",
-        "nameless",
-        F.col("ts").alias("at"),
-        F.unix_micros("ts").alias("ts"),
-        F.xxhash64("serp_id").alias("page"),
-        F.xxhash64("serp_id", "doc_id").alias("result"),
-        F.xxhash64(person_id()).alias("person"),
-        to_day("ts").alias("day"),
-    )
-
-
-def _code_kind() -> Column:
-    kind = F.col("kind")
-    return F.when(kind == "click", CLICK).when(kind == "cart", CART).otherwise(PURCHASE).cast("tinyint")
-
-
-def apply_page_rules(
-    rows: DataFrame,
+def judge_pages(
+    bundles: DataFrame,
     settings: DenoiseSettings,
     *,
-    history: History | None = None,
-    impressions: int | None = None,
-    also: Sequence[str] = (),
+    history: History | None,
+    partitions: int,
+    purpose: Literal["log", "day", "window"] = "log",
 ) -> DataFrame:
-    """Kept impressions with the clicks, carts and purchases that count, and every dropped row with its rules in `bits`.
+    """Bundles of kept and dropped rows from those of places, marks and acts.
 
-    `history` is the state that a session model conditions on, else 0 (see `pipelines.labels.history`); `page_mark`
-    counts pages (see `PageMark`). `impressions` is the size of the log, if known. Columns in `also` are passed on.
+    Of a day, drops are counted by page, and its pages are listed; of the touched pages of a window, their impressions
+    are listed too, to be withdrawn from what the days have of them.
     """
-    passed = tuple(dict.fromkeys((*also, *_PASSED)))
-    read = [F.col(name).cast(kind).alias(name) for name, kind in _READ.items()]
-    table = distribute(rows.select(*[name for name in passed if name not in _READ], *read), "page", impressions)
-    types = dict(table.dtypes)
-    schema = ", ".join(f"{name} {kind}" for name, kind in ({name: types[name] for name in passed} | _ADDED).items())
 
-    def apply(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        filled = [batch for batch in batches if batch.num_rows]
-        if filled:
-            yield from _apply_to_table(
-                pa.Table.from_batches(filled).combine_chunks(), settings, history, passed
-            ).to_batches()
+    def judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tables = read_bundles(batches)
+        if not tables:
+            return
+        places = read_places(tables)
+        judged = apply_page_rules(places, tables, settings, history)
+        yield from _divide_kept(places, judged, partitions, Kind.REJUDGED if purpose == "window" else Kind.KEPT)
+        yield from _divide_dropped(places, judged, tables.get(Kind.ACTS), partitions, by_page=purpose == "day")
+        if purpose == "day":
+            yield from _divide_pages(places, tables.get(Kind.ACTS), partitions)
+        if purpose == "window":
+            page = read_integers(places.runs["page"])[places.owner]
+            withdrawn = pa.table({"pair": pa.array(places.pair), "page": pa.array(page)})
+            yield divide_rows(withdrawn, places.pair, partitions, Kind.WITHDRAWN)
 
-    return table.mapInArrow(run_in_worker(apply), schema)
-
-
-def distribute(rows: DataFrame, key: str, size: int | None) -> DataFrame:
-    """Partition rows by a key for a worker that takes a partition at once: into enough of them for `size` rows."""
-    partitions = -(-(size or 0) // _ROWS_OF_TASK)
-    return rows.repartition(partitions, key) if partitions > _TASKS else rows.repartition(key)
+    return exchange(_select_pages(bundles), partitions).mapInArrow(run_in_worker(judge), BUNDLES)
 
 
-def _apply_to_table(
-    table: pa.Table, settings: DenoiseSettings, history: History | None, passed: Sequence[str]
-) -> pa.Table:
-    columns = {name: _read_column(table[name], kind) for name, kind in _READ.items()}
-    order = sort_rows(*(columns[name] for name in SORTED_BY))
-    rows = PageRows(**{name: column[order] for name, column in columns.items() if name != "tie"})
-    outcomes = apply_rules(rows, settings, history)
-    selected = np.flatnonzero(~rows.is_event | (outcomes.bits != 0))
-    out = {name: table[name] for name in passed}
-    added = {name: getattr(outcomes, name)[selected] for name in _ADDED if name != "impressions"}
-    quarantined = np.zeros(len(order), dtype=np.bool_)
-    quarantined[order] = (outcomes.bits & rule_bit("no_impression")) != 0
-    out["row"] = pc.if_else(pa.array(quarantined), table["row"], pa.scalar(None, table["row"].type))
-    added["impressions"] = ~rows.is_event[selected]
-    taken = pa.table(out).take(pa.array(order[selected]))
-    numbers = {name: pa.array(added[name].astype(np.int32)) for name in _ADDED}
-    return pa.table({name: taken[name] for name in passed} | numbers)
+def _divide_pages(places: Places, acts: pa.Table | None, partitions: int) -> Iterator[pa.RecordBatch]:
+    """The pages of impressions (`shown`), and those that only have events, be it one that belongs to no page."""
+    shown = pd.unique(read_integers(places.runs["page"]))
+    pages = shown
+    if acts is not None:
+        pages = np.concatenate([shown, np.setdiff1d(read_integers(acts["page"]), shown)])
+    table = pa.table({"page": pa.array(pages), "shown": pa.array(np.arange(len(pages)) < len(shown))})
+    yield divide_rows(table, pages, partitions, Kind.PAGES)
 
 
-def _read_column(column: pa.ChunkedArray, kind: str) -> npt.NDArray[Any]:
-    """A column as an array: nulls of numbers become 0, of reals NaN."""
-    if kind == "double":
-        return np.asarray(column.to_numpy(), dtype=np.float64)
-    if column.null_count:
-        column = column.fill_null(False if kind == "boolean" else 0)
-    return np.asarray(column.to_numpy(), dtype=np.bool_ if kind == "boolean" else np.int64)
-
-
-LAST_PAGE = ("serp_id", "at")  # what `select_last_pages` needs beside the rules
-
-
-def select_last_pages(outcomes: DataFrame) -> DataFrame:
+def select_last_pages(bundles: DataFrame, names: DataFrame, settings: DenoiseSettings, *, partitions: int) -> DataFrame:
     """The newest page of each logged system and query that no rule drops, as rankings."""
-    shown = outcomes.where((F.col("impressions") == 1) & (F.col("bits") == 0) & F.col("system").isNotNull())
-    results = F.collect_list(F.struct("position", "doc_id")).alias("results")
-    newest = F.max_by("results", F.struct("at", "serp_id")).alias("results")
+
+    def judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tables = read_bundles(batches)
+        if Kind.PLACES in tables:
+            places = read_places(tables)
+            yield from _find_newest(places, apply_page_rules(places, tables, settings, None)).to_batches()
+
+    shown = exchange(_select_pages(bundles), partitions).mapInArrow(run_in_worker(judge), _LAST)
+    results = F.collect_list(F.struct("position", "pair")).alias("results")
+    newest = F.max_by("results", F.struct("ts", "serp_id")).alias("results")
     return (
         shown.groupBy("system", "query_id", "serp_id")
-        .agg(F.max("at").alias("at"), results)
+        .agg(F.max("ts").alias("ts"), results)
         .groupBy("system", "query_id")
         .agg(newest)
         .select("system", "query_id", F.explode("results").alias("result"))
-        .select(
-            "system",
-            "query_id",
-            F.col("result.doc_id").alias("doc_id"),
-            F.col("result.position").alias("rank"),
-            F.lit(None).cast("double").alias("score"),
-        )
+        .select("system", "query_id", F.col("result.pair").alias("pair"), F.col("result.position").alias("rank"))
+        .join(names.select("pair", "doc_id"), on="pair", how="inner")
+        .select("system", "query_id", "doc_id", "rank", F.lit(None).cast("double").alias("score"))
     )
+
+
+def read_names(bundles: DataFrame) -> DataFrame:
+    """The query and document of each pair."""
+    chosen = bundles.where(F.col("kind") == int(Kind.NAMES))
+    names = read_rows(chosen, "pair bigint, query_id string, doc_id string")
+    return names.groupBy("pair").agg(F.first("query_id").alias("query_id"), F.first("doc_id").alias("doc_id"))
+
+
+def _select_pages(bundles: DataFrame) -> DataFrame:
+    return bundles.where(F.col("kind").isin(int(Kind.PLACES), int(Kind.MARKS), int(Kind.ACTS)))
+
+
+def read_places(tables: Mapping[int, pa.Table]) -> Places:
+    """The impressions, with the rules on users and their days in `bits` of their runs."""
+    runs = tables.get(Kind.PLACES)
+    if runs is None:
+        none = np.zeros(0, dtype=np.int64)
+        return Places(pa.table({"page": pa.array([], pa.int64())}), none, none, none, none)
+    places = Places.of(runs)
+    marks = tables.get(Kind.MARKS)
+    return places if marks is None else Places(_add_marks(places.runs, marks), *_list_fields(places))
+
+
+def _list_fields(places: Places) -> tuple[Ints, Ints, Ints, Ints]:
+    return places.owner, places.document, places.pair, places.position
+
+
+def _add_marks(runs: pa.Table, marks: pa.Table) -> pa.Table:
+    """The runs with the bits of the marks of their page, user and day."""
+    keys = ["page", "suspect", "day"]
+    page, bits = read_integers(runs["page"]), read_integers(runs["bits"])
+    of_marks = pd.DataFrame({name: read_integers(marks[name]) for name in (*keys, "bits")})
+    marked = np.flatnonzero(np.isin(page, of_marks["page"].to_numpy()) & ~read_flags(runs["nameless"]))
+    chosen = runs.take(pa.array(marked))
+    rows = pd.DataFrame({"page": page[marked], "suspect": read_integers(chosen["suspect"])})
+    rows["day"] = read_integers(chosen["ts"]) // DAY_MICROS
+    # One mark of a page, user and day can come from each task that read some of its rows; they are equal.
+    merged = rows.merge(of_marks.drop_duplicates(keys), on=keys, how="left")
+    bits[marked] |= merged["bits"].fillna(0).to_numpy().astype(np.int64)
+    return runs.set_column(runs.schema.get_field_index("bits"), "bits", pa.array(bits.astype(np.int32)))
+
+
+def apply_page_rules(
+    places: Places, tables: Mapping[int, pa.Table], settings: DenoiseSettings, history: History | None
+) -> JudgedPages:
+    """Sort impressions and events by page and document, and apply the rules to them."""
+    acts, shown = tables.get(Kind.ACTS), len(places.owner)
+    size = shown + (0 if acts is None else acts.num_rows)
+
+    def join(name: str, of_acts: str | None = None) -> Ints:
+        """A column of the runs, per row, followed by that of the events."""
+        runs = read_integers(places.runs[name])[places.owner] if shown else np.zeros(0, dtype=np.int64)
+        return runs if acts is None else np.concatenate([runs, read_integers(acts[of_acts or name])])
+
+    def extend(values: Ints, of_acts: str | None) -> Ints:
+        filled = np.zeros(size, dtype=np.int64)
+        filled[:shown] = values
+        if acts is not None and of_acts is not None:
+            filled[shown:] = read_integers(acts[of_acts])
+        return filled
+
+    page = _number_pages(places, acts)
+    document, position = extend(places.document, "document"), extend(places.position, None)
+    kind, ts, suspect = extend(np.full(shown, IMPRESSION), "kind"), join("ts"), join("suspect")
+    order = sort_rows(page, document, kind, position, ts, (extend(places.pair, "event"), suspect))
+    nameless = np.zeros(size, dtype=np.bool_)
+    if shown:
+        nameless[:shown] = read_flags(places.runs["nameless"])[places.owner]
+    unplaced, dwell = np.zeros(size, dtype=np.bool_), np.full(size, np.nan)
+    if acts is not None:
+        nameless[shown:], unplaced[shown:] = read_flags(acts["nameless"]), read_flags(acts["unplaced"])
+        dwell[shown:] = np.asarray(acts["dwell"].to_numpy(), dtype=np.float64)
+    rows = PageRows(
+        page=page[order],
+        result=document[order],
+        kind=kind[order],
+        ts=ts[order],
+        position=position[order],
+        bits=join("bits")[order],
+        nameless=nameless[order],
+        event=extend(np.zeros(shown, dtype=np.int64), "event")[order],
+        dwell=dwell[order],
+        unplaced=unplaced[order],
+    )
+    hashes = join("page")
+    person = np.where(nameless, hashes ^ _MIXER, suspect)
+    return JudgedPages(rows, apply_rules(rows, settings, history), order, person[order], hashes[order])
+
+
+def _number_pages(places: Places, acts: pa.Table | None) -> Ints:
+    """The pages of impressions and events as numbers."""
+    of_runs = read_integers(places.runs["page"])
+    of_acts = np.zeros(0, dtype=np.int64) if acts is None else read_integers(acts["page"])
+    numbers = pd.factorize(np.concatenate([of_runs, of_acts]), sort=False)[0].astype(np.int64)
+    return np.concatenate([numbers[: len(of_runs)][places.owner], numbers[len(of_runs) :]])
+
+
+def _divide_kept(places: Places, judged: JudgedPages, partitions: int, kind: Kind) -> Iterator[pa.RecordBatch]:
+    """The kept impressions as bundles by pair."""
+    chosen = np.flatnonzero(~judged.rows.is_event & (judged.outcomes.bits == 0))
+    if not len(chosen):
+        return
+    row = judged.order[chosen]
+    run = places.owner[row]
+    outcomes = judged.outcomes
+    columns = {
+        "pair": pa.array(places.pair[row]),
+        "person": pa.array(judged.person[chosen]),
+        "page": pa.array(judged.page[chosen]),
+        "position": pa.array(places.position[row].astype(np.int32)),
+        "day": pa.array((judged.rows.ts[chosen] // DAY_MICROS).astype(np.int32)),
+        **{
+            name: pa.array(getattr(outcomes, name)[chosen].astype(np.int32))
+            for name in ("history", "page_mark", *COUNTED[1:])
+        },
+        **{name: places.runs[name].take(pa.array(run)) for name in ("context", "system")},
+    }
+    yield divide_rows(pa.table(columns), places.pair[row], partitions, kind)
+
+
+def _divide_dropped(
+    places: Places, judged: JudgedPages, acts: pa.Table | None, partitions: int, *, by_page: bool
+) -> Iterator[pa.RecordBatch]:
+    """Counts of the dropped rows by rules and user; the quarantined events stay apart."""
+    outcomes, shown = judged.outcomes, len(places.owner)
+    rows = np.flatnonzero(outcomes.bits != 0)
+    if not len(rows):
+        return
+    table = pd.DataFrame({"bits": outcomes.bits[rows], "person": judged.person[rows]})
+    table["impressions"] = ~judged.rows.is_event[rows]
+    for name in COUNTED[1:]:
+        table[name] = getattr(outcomes, name)[rows]
+    is_quarantined = (outcomes.bits[rows] & rule_bit("no_impression")) != 0
+    keys = ["bits", "person"]
+    if by_page:
+        table["page"] = judged.page[rows]
+        keys.append("page")
+    counts = table[~is_quarantined].groupby(keys, as_index=False)[list(COUNTED)].sum()
+    alone = table[is_quarantined]
+    if acts is not None:
+        events = acts.select(["row", "source"]).take(pa.array(judged.order[rows[is_quarantined]] - shown))
+        alone = alone.assign(**{name: read_integers(events[name]) for name in events.schema.names})
+    schema = pa.schema([(name, pa.int64()) for name in (*keys, *COUNTED, "row", "source")])
+    drops = [
+        pa.Table.from_pandas(part.reindex(columns=schema.names), schema=schema, preserve_index=False)
+        for part in (counts, alone)
+    ]
+    dropped = pa.concat_tables(drops)
+    yield divide_rows(dropped, read_integers(dropped[keys[-1]]), partitions, Kind.DROPS)
+
+
+def _find_newest(places: Places, judged: JudgedPages) -> pa.Table:
+    """The kept impressions of the newest page of each system and query, as far as these pages go."""
+    named = places.runs["system"].is_valid().to_numpy()
+    kept = ~judged.rows.is_event & (judged.outcomes.bits == 0)
+    row = judged.order[kept]
+    row = row[named[places.owner[row]]]
+    run = places.owner[row]
+    texts = {
+        name: places.runs[name].cast(pa.string()).take(pa.array(run)) for name in ("system", "query_id", "serp_id")
+    }
+    ts = read_integers(places.runs["ts"])[run]
+    pages = pd.DataFrame({name: column.to_pandas() for name, column in texts.items()} | {"ts": ts})
+    pages["ts"] = pages.groupby(["system", "query_id", "serp_id"])["ts"].transform("max")
+    heads = pages.drop_duplicates().sort_values(["ts", "serp_id"]).drop_duplicates(["system", "query_id"], keep="last")
+    newest = pages.merge(heads.assign(newest=True), how="left")["newest"].notna().to_numpy()
+    columns = texts | {
+        "ts": pa.array(pages["ts"].to_numpy()),
+        "pair": pa.array(places.pair[row]),
+        "position": pa.array(places.position[row].astype(np.int32)),
+    }
+    return pa.table(columns).filter(pa.array(newest))

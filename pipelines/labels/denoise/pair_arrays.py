@@ -1,4 +1,4 @@
-"""The rules on query-document pairs, and the counts of rows by pair and place, as NumPy arrays.
+"""The rules on query-document pairs, and the groups that their rows are counted in, as NumPy arrays.
 
 Runs inside Spark workers, on all rows of a set of pairs.
 """
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipelines.labels.denoise.apply import combine_arrays
 from pipelines.labels.denoise.settings import DenoiseSettings
@@ -20,6 +19,7 @@ from udfs.ragged import Ints, Ragged
 
 _WIDEST = 1 << 62
 _MIXER = np.int64(-7046029254386353131)  # 2^64 over the golden ratio: spreads small numbers over all bits
+_DRAWS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -59,19 +59,30 @@ def _find_several(pair: Ints, person: Ints) -> Ints:
     return order[~(differs[1:] & differs[:-1])]
 
 
-def group_rows(keys: Sequence[npt.NDArray[np.generic]]) -> tuple[Ints, Ints]:
+def group_rows(keys: Sequence[npt.NDArray[Any]]) -> tuple[Ints, Ints]:
     """Per row the number of its group of equal keys, and per group one of its rows."""
     codes, distinct = np.zeros(len(keys[0]), dtype=np.int64), 1
     for key in keys:
-        numbers, values = pd.factorize(key, use_na_sentinel=False)
-        if distinct * max(len(values), 1) >= _WIDEST:
-            codes, seen = pd.factorize(codes)
-            distinct = len(seen)
-        codes, distinct = codes * len(values) + numbers, distinct * max(len(values), 1)
-    groups, seen = pd.factorize(codes)
+        if key.dtype.kind != "i":
+            key, _ = _number(key)
+        least = int(key.min(initial=0))
+        width = int(key.max(initial=0)) - least + 1
+        if width >= _WIDEST // max(distinct, 1):
+            key, width = _number(key)
+            least = 0
+        if width >= _WIDEST // max(distinct, 1):
+            codes, distinct = _number(codes)
+        if width > 1:
+            codes, distinct = codes * width + (key - least), distinct * width
+    group, seen = pd.factorize(codes)
     example = np.empty(len(seen), dtype=np.int64)
-    example[groups[::-1]] = np.arange(len(groups))[::-1]
-    return groups, example
+    example[group[::-1]] = np.arange(len(group))[::-1]
+    return group.astype(np.int64, copy=False), example
+
+
+def _number(key: npt.NDArray[Any]) -> tuple[Ints, int]:
+    codes, values = pd.factorize(key)
+    return codes.astype(np.int64), max(len(values), 1)
 
 
 def number_densely(groups: Ints) -> tuple[Ints, Ints]:
@@ -83,11 +94,12 @@ def number_densely(groups: Ints) -> tuple[Ints, Ints]:
     return numbers, example
 
 
-def encode_texts(column: pa.ChunkedArray) -> npt.NDArray[np.int32]:
-    """Texts as codes; null is a text of its own."""
-    return np.asarray(pc.dictionary_encode(column.combine_chunks(), null_encoding="encode").indices.to_numpy())
+def draw_numbers(pair: Ints, day: Ints) -> Ints:
+    """A number for each pair and day, which is below `limit_draws` for a share of them."""
+    mixed = (pair ^ (day * _MIXER)) * _MIXER
+    return (mixed >> 32) & (_DRAWS - 1)
 
 
-def read_numbers(column: pa.Array | pa.ChunkedArray, null: int = 0) -> Ints:
-    """A column as integers, nulls as `null`."""
-    return np.asarray(pc.fill_null(column.cast(pa.int64()), null).to_numpy(), dtype=np.int64)
+def limit_draws(share: float) -> int:
+    """The number that the draws of a share are below."""
+    return _DRAWS if share >= 1 else round(share * _DRAWS)

@@ -1,160 +1,180 @@
-"""Count kept rows by query, document and position, and dropped rows by rule, in one shuffle."""
+"""Count kept impressions by query, document and position, and dropped rows by rule, from bundles by pair."""
+
+from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
-from functools import reduce
-from operator import or_
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipelines.labels.denoise.nameless import hash_below
-from pipelines.labels.denoise.pages import distribute
+from pipelines.labels.denoise.pack import read_integers
 from pipelines.labels.denoise.pair_arrays import (
     apply_pair_rules,
-    encode_texts,
+    draw_numbers,
     group_rows,
+    limit_draws,
     number_densely,
-    read_numbers,
 )
 from pipelines.labels.denoise.settings import DenoiseSettings
 from pipelines.labels.history import History, Outcome, Read
-from udfs.ragged import Ints
+from schemas.errors import DataQualityError
+from schemas.label_days import Kind
+from udfs.ragged import Bools, Ints
+from udfs.spark.bundles import exchange, read_bundles
 from udfs.spark.worker import run_in_worker
-from udfs.tables import encode_ids
 
 PAIR = ("query_id", "doc_id")
 PLACE = ("context", "position", "history", "shuffled")
-ORIGIN = ("system", "day", "learned", "page_mark")
 COUNTS = ("impressions", "clicks", "carts", "purchases")
 BUCKETS = 50  # of the jackknife
 EPOCH = dt.date(1970, 1, 1)
-_SALTS = 16
-_TEXTS = (*PAIR, "context", "system", "row")
 TALLY = (
     "query_id string, doc_id string, context string, position int, history int, shuffled boolean, system string, "
-    "day int, learned boolean, page_mark int, bits int, dropped_user bigint, row string, impressions bigint, "
-    "clicks bigint, carts bigint, purchases bigint, users bigint"
+    "day int, learned boolean, page_mark int, bits int, dropped_user bigint, row bigint, source bigint, "
+    "impressions bigint, clicks bigint, carts bigint, purchases bigint, users bigint"
 )
 
 
-def tally_rows(
-    outcomes: DataFrame,
-    settings: DenoiseSettings,
-    *,
-    shuffled_systems: Sequence[str] = (),
-    inspected_share: float = 1.0,
-    learned_days: Sequence[tuple[dt.date, dt.date]] = (),
-    impressions: int | None = None,
-) -> DataFrame:
+@dataclass(frozen=True)
+class Origin:
+    """What a tally says of where an impression comes from, beside its system."""
+
+    shuffled_systems: Sequence[str] = ()  # that serve in random order
+    inspected_share: float = 1.0  # of documents and days, drawn by hash, whose day is kept
+    learned_days: Sequence[tuple[dt.date, dt.date]] = field(default=())  # ranges with both ends included
+
+
+def tally_pairs(bundles: DataFrame, settings: DenoiseSettings, origin: Origin, *, partitions: int) -> DataFrame:
     """Kept rows by context × query × document × position, dropped rows by rules and user, with their counts.
 
     `bits` is 0 for kept rows. `users` counts each user of a pair once, at one position, so that it sums up to the
     users of the pair. `shuffled` marks results of the systems that serve in random order, and `learned` those of
-    `learned_days`, ranges with both ends included. `day` is kept for a share of the documents and days, drawn by hash.
-    This table is small, and nothing after it reads the log again.
-    """
-    kept = F.col("bits") == 0
-    rows = outcomes.select(
-        F.when(kept, F.xxhash64(*PAIR)).otherwise(salt_dropped()).alias("key"),
-        *_TEXTS,
-        *("position", "history", "page_mark", "bits", "page", "person", *COUNTS),
-        *describe_origin(shuffled_systems, inspected_share, learned_days),
-    )
-
-    def tally(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        filled = [batch for batch in batches if batch.num_rows]
-        if filled:
-            table = pa.Table.from_batches(filled).combine_chunks()
-            is_kept = pc.equal(table["bits"], 0)
-            kept_rows = table.filter(is_kept)
-            numbers = {name: read_numbers(kept_rows[name]) for name in ("page", "person", *COUNTS)}
-            yield from tally_kept(kept_rows, numbers, settings).to_batches()
-            yield from tally_dropped(table.filter(pc.invert(is_kept))).to_batches()
-
-    return distribute(rows, "key", impressions).mapInArrow(run_in_worker(tally), TALLY)
-
-
-def salt_dropped() -> Column:
-    """The key of dropped rows: one bot may have millions of them, so they are spread over several."""
-    return F.xxhash64("person", F.pmod("page", F.lit(_SALTS)))
-
-
-def describe_origin(
-    shuffled_systems: Sequence[str], inspected_share: float, learned_days: Sequence[tuple[dt.date, dt.date]]
-) -> tuple[Column, Column, Column]:
-    """`shuffled`, `learned` and `day` of a row, see `tally_rows`."""
-    shuffled = F.col("system").isin(*shuffled_systems) if shuffled_systems else F.lit(False)
-    return (
-        F.coalesce(shuffled, F.lit(False)).alias("shuffled"),
-        _is_within(learned_days).alias("learned"),
-        F.when(hash_below(inspected_share, *PAIR, "day"), F.col("day")).alias("day"),
-    )
-
-
-def tally_kept(
-    table: pa.Table, numbers: dict[str, Ints], settings: DenoiseSettings, owner: Ints | None = None
-) -> pa.Table:
-    """Apply the rules on pairs, and count rows by pair, place and origin; those that a rule drops also by user.
-
-    `numbers` are those of single rows; `table` has the pair, place and origin of each, at the index `owner`.
+    `learned_days`. `day` is kept for a share of the documents and days. This table is small, and nothing after it
+    reads the log again.
     """
 
-    codes = {name: encode_ids(table[name].fill_null(""))[0][0] for name in (*PAIR, "context")}
-    pair, _ = group_rows([codes[name] for name in PAIR])
-    position = read_numbers(table["position"])
-    alike = [read_numbers(table[name]) for name in ("history", "shuffled", "learned", "page_mark")]
-    day = read_numbers(table["day"], null=-1)
-    place, _ = group_rows([pair, codes["context"], position, encode_texts(table["system"]), day, *alike])
-    if owner is not None:
-        place, pair, position = place[owner], pair[owner], position[owner]
-    outcomes = apply_pair_rules(pair, numbers["person"], numbers["page"], position, numbers["clicks"], settings)
-    is_dropped = outcomes.bits != 0
-    dropped, groups = np.flatnonzero(is_dropped), place.copy()
-    beside = group_rows([values[dropped] for values in (place, outcomes.bits, numbers["person"])])[0]
-    groups[dropped] = beside + place.max(initial=-1) + 1
-    counts = {name: numbers[name] for name in COUNTS} | {"users": outcomes.users}
-    return _sum_groups(table, groups, counts, outcomes.bits, pa.array(numbers["person"], mask=~is_dropped), owner)
+    def tally(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tables = read_bundles(batches)
+        kept = select_kept(tables)
+        if kept is not None:
+            yield from tally_kept(kept, tables[Kind.NAMES], settings, origin).to_batches()
+        if Kind.DROPS in tables:
+            yield from list_drops(tables[Kind.DROPS]).to_batches()
+
+    kinds = [int(kind) for kind in (Kind.KEPT, Kind.REJUDGED, Kind.WITHDRAWN, Kind.NAMES, Kind.DROPS)]
+    chosen = bundles.where(F.col("kind").isin(*kinds))
+    return exchange(chosen, partitions).mapInArrow(run_in_worker(tally), TALLY)
 
 
-def tally_dropped(table: pa.Table) -> pa.Table:
-    """Count dropped rows by rules and user; the quarantined ones stay apart."""
-    bits, person = read_numbers(table["bits"]), read_numbers(table["person"])
-    alone = np.where(table["row"].is_valid().to_numpy(), np.arange(1, table.num_rows + 1), 0)
-    counts = {name: read_numbers(table[name]) for name in COUNTS} | {"users": np.zeros_like(bits)}
-    nothing = {name: pa.nulls(table.num_rows, table.schema.field(name).type) for name in (*PAIR, *PLACE, *ORIGIN)}
-    blank = pa.table(nothing | {"row": table["row"]})
-    groups, _ = group_rows([bits, person, alone])
-    return _sum_groups(blank, groups, counts, bits, pa.array(person))
+def select_kept(tables: Mapping[int, pa.Table]) -> pa.Table | None:
+    """The kept impressions: those of days without the pages that are withdrawn, and what these have in a window."""
+    kept, rejudged = tables.get(Kind.KEPT), tables.get(Kind.REJUDGED)
+    if kept is not None and Kind.WITHDRAWN in tables:
+        withdrawn = pd.unique(read_integers(tables[Kind.WITHDRAWN]["page"]))
+        kept = kept.filter(pa.array(~np.isin(read_integers(kept["page"]), withdrawn)))
+    parts = [part for part in (kept, rejudged) if part is not None and part.num_rows]
+    return pa.concat_tables(parts).unify_dictionaries() if parts else None
 
 
-def _sum_groups(
-    table: pa.Table,
-    groups: Ints,
-    counts: dict[str, Ints],
-    bits: Ints,
-    dropped_user: pa.Array,
-    owner: Ints | None = None,
-) -> pa.Table:
-    """The sums of `counts` over the rows of each group, as rows of the tally."""
-    groups, example = number_densely(groups)
-    taken = table.take(pa.array(example if owner is None else owner[example]))
-    sums = {
-        name: pa.array(np.bincount(groups, weights=count, minlength=len(example)).astype(np.int64))
-        for name, count in counts.items()
+def tally_kept(kept: pa.Table, names: pa.Table, settings: DenoiseSettings, origin: Origin) -> pa.Table:
+    """Apply the rules on pairs, and count impressions by pair, place and origin; what a rule drops also by user."""
+    numbers = {name: read_integers(kept[name]) for name in kept.schema.names if name not in ("context", "system")}
+    codes = {name: _read_codes(kept[name]) for name in ("context", "system")}
+    pair = pd.factorize(numbers["pair"])[0].astype(np.int64)
+    is_inspected = draw_numbers(numbers["pair"], numbers["day"]) < limit_draws(origin.inspected_share)
+    day = np.where(is_inspected, numbers["day"], -1)
+    learned = _is_within(numbers["day"], origin.learned_days)
+    keys = [pair, codes["context"], codes["system"], day, learned.astype(np.int64)]
+    keys += [numbers[name] for name in ("position", "history", "page_mark")]
+    group, example = group_rows(keys)
+    outcomes = apply_pair_rules(
+        pair, numbers["person"], numbers["page"], numbers["position"], numbers["clicks"], settings
+    )
+    dropped = np.flatnonzero(outcomes.bits)
+    if len(dropped):  # rows of their own, by rules and user
+        beside, _ = group_rows([values[dropped] for values in (group, outcomes.bits, numbers["person"])])
+        group[dropped] = beside + len(example)
+        group, example = number_densely(group)
+    counts = {"impressions": np.bincount(group, minlength=len(example))}
+    for name, values in (*((name, numbers[name]) for name in COUNTS[1:]), ("users", outcomes.users)):
+        rows = np.flatnonzero(values)  # few
+        counts[name] = np.bincount(group[rows], weights=values[rows], minlength=len(example)).astype(np.int64)
+    texts = {name: kept[name].take(pa.array(example)).cast(pa.string()) for name in codes}
+    named = find_names(names, numbers["pair"][example])
+    bits = outcomes.bits[example]
+    columns = {
+        **{name: named[name] for name in ("query_id", "doc_id")},
+        "context": texts["context"],
+        **{name: pa.array(numbers[name][example].astype(np.int32)) for name in ("position", "history")},
+        "shuffled": pc.is_in(texts["system"], pa.array(origin.shuffled_systems, pa.string())),
+        "system": texts["system"],
+        "day": pa.array(day[example].astype(np.int32), mask=day[example] < 0),
+        "learned": pa.array(learned[example]),
+        "page_mark": pa.array(numbers["page_mark"][example].astype(np.int32)),
+        "bits": pa.array(bits.astype(np.int32)),
+        "dropped_user": pa.array(numbers["person"][example], mask=bits == 0),
+        **{name: pa.nulls(len(example), pa.int64()) for name in ("row", "source")},
+        **{name: pa.array(counts[name].astype(np.int64)) for name in (*COUNTS, "users")},
     }
-    beside = {"bits": pa.array(bits[example].astype(np.int32)), "dropped_user": dropped_user.take(pa.array(example))}
-    columns = {name: taken[name] for name in (*PAIR, *PLACE, *ORIGIN)} | beside | {"row": taken["row"]} | sums
     return pa.table(columns)
 
 
-def _is_within(days: Sequence[tuple[dt.date, dt.date]]) -> Column:
-    """Whether the day of a row lies in one of these ranges."""
-    ranges = [F.col("day").between((first - EPOCH).days, (last - EPOCH).days) for first, last in days]
-    return reduce(or_, ranges, F.lit(False))
+def list_drops(drops: pa.Table) -> pa.Table:
+    """Counts of dropped rows as rows of the tally."""
+    size = drops.num_rows
+    nothing = {
+        **{name: pa.nulls(size, pa.string()) for name in ("query_id", "doc_id", "context")},
+        **{name: pa.nulls(size, pa.int32()) for name in ("position", "history")},
+        "shuffled": pa.nulls(size, pa.bool_()),
+        "system": pa.nulls(size, pa.string()),
+        "day": pa.nulls(size, pa.int32()),
+        "learned": pa.nulls(size, pa.bool_()),
+        "page_mark": pa.nulls(size, pa.int32()),
+    }
+    values = {"bits": drops["bits"].cast(pa.int32()), "dropped_user": drops["person"]}
+    values |= {name: drops[name] for name in ("row", "source")}
+    counts = {name: drops[name] for name in COUNTS} | {"users": pa.array(np.zeros(size, dtype=np.int64))}
+    return pa.table(nothing | values | counts)
+
+
+def find_names(names: pa.Table, pair: Ints) -> pa.Table:
+    """The query and document of each pair; raises if two pairs have the same hash."""
+    hashes = read_integers(names["pair"])
+    order = np.argsort(hashes, kind="stable")
+    starts = np.flatnonzero(np.diff(hashes[order], prepend=hashes[order][:1] - 1))
+    repeated = np.flatnonzero(np.diff(hashes[order]) == 0)
+    if len(repeated):
+        one, two = (names.take(pa.array(order[repeated + step])) for step in (0, 1))
+        for name in ("query_id", "doc_id"):
+            if not pc.all(pc.equal(one[name], two[name])).as_py():
+                raise DataQualityError(
+                    "two pairs of query and document have the same 64-bit hash",
+                    where="labels",
+                    hint="label the log in parts, e.g. by locale",
+                )
+    place = np.searchsorted(hashes[order][starts], pair)
+    return names.take(pa.array(order[starts][place]))
+
+
+def _is_within(day: Ints, ranges: Sequence[tuple[dt.date, dt.date]]) -> Bools:
+    """Whether each day lies in one of the ranges."""
+    within = np.zeros(len(day), dtype=np.bool_)
+    for first, last in ranges:
+        within |= (day >= (first - EPOCH).days) & (day <= (last - EPOCH).days)
+    return within
+
+
+def _read_codes(column: pa.ChunkedArray) -> Ints:
+    """The numbers of the texts of a dictionary, −1 for null."""
+    joined = column.combine_chunks()
+    joined = joined.chunk(0) if isinstance(joined, pa.ChunkedArray) else joined
+    return read_integers(joined.indices, null=-1)
 
 
 def select_cells(

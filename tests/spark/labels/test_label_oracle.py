@@ -9,14 +9,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks import label_rules
-from pipelines.labels.attribute import attribute_events
-from pipelines.labels.build import add_optional_columns
-from pipelines.labels.denoise.nameless import mark_nameless
-from pipelines.labels.denoise.pages import apply_page_rules, combine_events
-from pipelines.labels.denoise.pairs import COUNTS, tally_rows
+from pipelines.labels.build import add_optional_columns, tally_log
+from pipelines.labels.denoise.pairs import COUNTS
 from pipelines.labels.denoise.registry import ORDER
 from pipelines.labels.denoise.settings import DenoiseSettings, InternalUser
-from pipelines.labels.denoise.users import find_suspect_users, mark_users, select_visits
+from pipelines.labels.settings import LabelSettings
 from pipelines.simulation.settings import DirtSettings, SimulationSettings
 from pipelines.simulation.simulate import simulate
 from pipelines.warehouse.checkpoint import build_checkpointer
@@ -66,15 +63,16 @@ def test_cells_users_and_drops_are_those_of_plain_sql(
     spark: SparkSession, tmp_path: Path, log: Path, expected: dict[str, pd.DataFrame]
 ) -> None:
     checkpoint = build_checkpointer(str(tmp_path))
-    shown = mark_nameless(add_optional_columns(spark.read.parquet(str(log / "impressions")), IMPRESSIONS))
-    done = mark_nameless(add_optional_columns(spark.read.parquet(str(log / "interactions")), INTERACTIONS))
-    events = attribute_events(done, window_days=7)
-    rows = mark_users(
-        combine_events(shown, events, context=F.lit("all")),
-        find_suspect_users(mark_nameless(select_visits(shown)), RULES),
-        RULES,
-    )
-    tallied = checkpoint(tally_rows(apply_page_rules(rows, RULES), RULES))
+    shown = add_optional_columns(spark.read.parquet(str(log / "impressions")), IMPRESSIONS)
+    done = add_optional_columns(spark.read.parquet(str(log / "interactions")), INTERACTIONS)
+    tallied = tally_log(
+        shown,
+        done,
+        LabelSettings(denoise=RULES),
+        checkpoint=checkpoint,
+        impressions_read=None,
+        learned_days=(),
+    ).tallied
 
     assert label_rules.RULES == ORDER
     sums = [F.sum(name).alias(name) for name in COUNTS]

@@ -6,15 +6,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipelines.labels.attribute import attribute_events
 from pipelines.labels.build import add_optional_columns
-from pipelines.labels.denoise.nameless import mark_nameless
-from pipelines.labels.denoise.pages import apply_page_rules, combine_events
 from pipelines.labels.denoise.registry import RULES, name_first_rule, rule_bit
 from pipelines.labels.denoise.settings import DenoiseSettings, InternalUser
-from pipelines.labels.denoise.users import find_suspect_users, mark_users, select_visits
 from schemas.inputs import IMPRESSIONS, INTERACTIONS
-from tests.helpers.outcomes import name_kinds
+from tests.helpers.outcomes import attribute_log, judge_rows
 
 T0 = datetime(2026, 1, 5, 12)
 BROWSER = "Mozilla/5.0 (X11; Linux x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Safari/537.36"
@@ -53,16 +49,13 @@ class LogBuilder:
         done = "event_id string, kind string, doc_id string, user_id string, ts timestamp, serp_id string, " \
                "dwell_seconds double"  # fmt: skip
         return (
-            mark_nameless(add_optional_columns(spark.createDataFrame(self.shown, shown), IMPRESSIONS)),
-            mark_nameless(add_optional_columns(spark.createDataFrame(self.done, done), INTERACTIONS)),
+            add_optional_columns(spark.createDataFrame(self.shown, shown), IMPRESSIONS),
+            add_optional_columns(spark.createDataFrame(self.done, done), INTERACTIONS),
         )
 
 
 def apply_rules(spark: SparkSession, log: LogBuilder, settings: DenoiseSettings) -> DataFrame:
-    shown, done = log.tables(spark)
-    rows = combine_events(shown, attribute_events(done, window_days=7), context=F.lit("all"))
-    marked = mark_users(rows, find_suspect_users(mark_nameless(select_visits(shown)), settings), settings)
-    return name_kinds(apply_page_rules(marked, settings, also=("serp_id",)))
+    return judge_rows(*log.tables(spark), settings)
 
 
 def build_log() -> LogBuilder:
@@ -193,14 +186,12 @@ def test_a_purchase_goes_to_the_latest_click_within_the_window(spark: SparkSessi
     log.event("other user", "cart", "bob", "a", 31 * day)
     log.event("logged", "cart", "ann", "a", 31 * day, "p1")
     _, done = log.tables(spark)
-    attributions = {
-        row.event_id: (row.serp_id, row.attribution)
-        for row in attribute_events(done, window_days=7).where("kind <> 'click'").collect()
-    }
+    events = {row.event_id: row.kind for row in done.collect()}
+    attributions = {event: page for event, page in attribute_log(done).items() if events[event] != "click"}
     assert attributions == {
         "both": ("p2", "ambiguous"),
-        "too late": ("unattributed/too late", "none"),
+        "too late": (None, "none"),
         "one": ("p3", "click"),
-        "other user": ("unattributed/other user", "none"),
+        "other user": (None, "none"),
         "logged": ("p1", "given"),
     }

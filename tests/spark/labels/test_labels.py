@@ -12,14 +12,10 @@ from pyspark.sql import functions as F
 from scipy.stats import gamma
 
 from pipelines.labels.agreement import describe_agreement
-from pipelines.labels.attribute import attribute_events
 from pipelines.labels.build import LabelTables, add_optional_columns, build_labels
 from pipelines.labels.denoise.funnel import check_row_counts
-from pipelines.labels.denoise.nameless import mark_nameless
-from pipelines.labels.denoise.pages import apply_page_rules, combine_events
 from pipelines.labels.denoise.registry import ORDER, rule_bit
 from pipelines.labels.denoise.settings import DenoiseSettings, InternalUser
-from pipelines.labels.denoise.users import find_suspect_users, mark_users, select_visits
 from pipelines.labels.grade import grade_pairs
 from pipelines.labels.judgments import measure_agreement, merge_judgments
 from pipelines.labels.log_shape import DROPPED, KEPT, sum_rows
@@ -31,7 +27,7 @@ from pipelines.warehouse.checkpoint import Checkpointer, build_checkpointer
 from schemas.errors import DataQualityError
 from schemas.inputs import IMPRESSIONS, INTERACTIONS
 from schemas.outputs import DENOISE_FUNNEL, GRADE_PROBABILITIES, LABELS, PROPENSITIES
-from tests.helpers.outcomes import name_kinds
+from tests.helpers.outcomes import judge_rows
 
 CONFIG = SimulationSettings(pages=6_000, queries=150, documents=12, seed=3)
 SETTINGS = LabelSettings(denoise=DenoiseSettings(internal_user=InternalUser(pattern="^staff-")))
@@ -94,14 +90,9 @@ def test_planted_noise_is_dropped(log: Simulation, funnel: dict[str, Row]) -> No
 
 def test_planted_rows_are_the_rows_that_are_dropped(log: Simulation, checkpoint: Checkpointer) -> None:
     """Row by row, so that rows a rule drops elsewhere cannot hide those it misses."""
-    shown, done = (
-        mark_nameless(add_optional_columns(log.impressions, IMPRESSIONS)),
-        mark_nameless(add_optional_columns(log.interactions, INTERACTIONS)),
-    )
-    rows = combine_events(shown, attribute_events(done, window_days=7), context=F.lit("all"))
-    rules = SETTINGS.denoise
-    marked = mark_users(rows, find_suspect_users(mark_nameless(select_visits(shown)), rules), rules)
-    outcomes = name_kinds(checkpoint(apply_page_rules(marked, rules, also=("serp_id",))))
+    shown = add_optional_columns(log.impressions, IMPRESSIONS)
+    done = add_optional_columns(log.interactions, INTERACTIONS)
+    outcomes = checkpoint(judge_rows(shown, done, SETTINGS.denoise))
     place = ["serp_id", "doc_id", "kind"]
     fates = outcomes.groupBy(*place).agg(F.bit_or("bits").alias("bits"))
     events = log.interactions.select(F.col("event_id").alias("key"), "serp_id", "kind").distinct()

@@ -5,12 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipelines.labels.denoise.kinds import CART, CLICK, IMPRESSION, PURCHASE
 from pipelines.labels.denoise.page_arrays import (
-    CART,
-    CLICK,
-    IMPRESSION,
-    PURCHASE,
-    SORTED_BY,
     PageMark,
     PageOutcomes,
     PageRows,
@@ -41,7 +37,8 @@ def apply_to_rows(
     rows: list[dict[str, Any]], history: History | None = None, settings: DenoiseSettings | None = None
 ) -> tuple[PageRows, PageOutcomes]:
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    order = sort_rows(*(columns[name] for name in SORTED_BY))
+    page, result, kind, position, ts = (columns[name] for name in ("page", "result", "kind", "position", "ts"))
+    order = sort_rows(page, result, kind, position, ts, (columns["tie"],))
     table = PageRows(**{name: column[order] for name, column in columns.items() if name != "tie"})
     return table, apply_rules(table, settings or DenoiseSettings(), history)
 
