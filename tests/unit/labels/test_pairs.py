@@ -1,0 +1,155 @@
+"""The tally of kept impressions: that of a slow version, and the same where pages are withdrawn and judged again."""
+
+import datetime as dt
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pipelines.labels.denoise.pairs import Origin, find_names, list_drops, select_kept, tally_kept
+from pipelines.labels.denoise.settings import DenoiseSettings, OneUserDominates
+from schemas.errors import DataQualityError
+from schemas.label_days import Kind
+
+SETTINGS = DenoiseSettings(one_user_dominates=OneUserDominates(clicks=3))
+NO_CAP = DenoiseSettings(one_user_dominates=OneUserDominates(enabled=False))
+TEXTS = ("context", "system")
+Rows = list[dict[str, Any]]
+
+
+def draw_rows(size: int, seed: int) -> Rows:
+    """Impressions of few pairs and fewer users, so that one user dominates some pairs."""
+    random = np.random.default_rng(seed)
+    return [
+        {
+            "pair": int(random.integers(12)) - 5,  # hashes may be negative
+            "person": int(random.integers(6)),
+            "page": int(random.integers(size // 3)),
+            "position": int(random.integers(1, 4)),
+            "day": int(random.integers(20_000, 20_003)),
+            "history": int(random.integers(2)),
+            "page_mark": int(random.integers(2)),
+            "clicks": int(random.random() < 0.4),
+            "carts": int(random.random() < 0.1),
+            "purchases": int(random.random() < 0.05),
+            "context": str(random.choice(["a", "b"])),
+            "system": "s" if random.random() < 0.5 else None,
+        }
+        for _ in range(size)
+    ]
+
+
+def build_table(rows: Rows) -> pa.Table:
+    types = {name: pa.string() if name in TEXTS else pa.int64() for name in rows[0]}
+    table = pa.Table.from_pylist(rows, schema=pa.schema(types))
+    for name in TEXTS:
+        table = table.set_column(table.schema.get_field_index(name), name, table[name].dictionary_encode())
+    return table
+
+
+def build_names(rows: Rows) -> pa.Table:
+    """The names of all pairs, as two tasks have them."""
+    pairs = sorted({row["pair"] for row in rows})
+    one = pa.table({"pair": pairs, "query_id": [f"q{p % 4}" for p in pairs], "doc_id": [f"d{p}" for p in pairs]})
+    return pa.concat_tables([one, one])
+
+
+def tally(rows: Rows, settings: DenoiseSettings = SETTINGS, origin: Origin | None = None) -> Rows:
+    return sort(tally_kept(build_table(rows), build_names(rows), settings, origin or Origin()))
+
+
+def sort(table: pa.Table) -> Rows:
+    rows: Rows = table.to_pylist()
+    return sorted(rows, key=str)
+
+
+def test_rows_are_counted_by_pair_and_place() -> None:
+    rows = draw_rows(600, 1)
+    keys = ("pair", "context", "system", "position", "history", "page_mark", "day")
+    impressions: Counter[tuple[Any, ...]] = Counter()
+    clicks: Counter[tuple[Any, ...]] = Counter()
+    users: dict[int, set[int]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in keys)
+        impressions[key] += 1
+        clicks[key] += row["clicks"]
+        users.setdefault(row["pair"], set()).add(row["person"])
+    tallied = tally(rows, NO_CAP)
+    columns = ("context", "system", "position", "history", "page_mark", "day")
+    found = {(int(row["doc_id"][1:]), *(row[name] for name in columns)): row for row in tallied}
+    assert {key: row["impressions"] for key, row in found.items()} == dict(impressions)
+    assert {key: row["clicks"] for key, row in found.items()} == dict(clicks)
+    by_pair: Counter[int] = Counter()
+    for key, row in found.items():
+        by_pair[key[0]] += row["users"]
+        assert row["query_id"] == f"q{key[0] % 4}"
+        assert row["bits"] == 0
+        assert row["dropped_user"] is None
+    assert by_pair == {pair: len(people) for pair, people in users.items()}
+
+
+def test_what_a_rule_on_pairs_drops_is_counted_by_user() -> None:
+    rows = draw_rows(600, 2)
+    tallied = tally(rows)
+    dropped = [row for row in tallied if row["bits"]]
+    assert dropped
+    assert sum(row["impressions"] for row in tallied) == len(rows)
+    assert all(row["users"] == 0 and row["dropped_user"] is not None for row in dropped)
+    assert all(row["dropped_user"] is None for row in tallied if not row["bits"])
+    assert sum(row["clicks"] for row in tallied) == sum(row["clicks"] for row in rows)
+
+
+def test_the_order_of_the_rows_does_not_matter() -> None:
+    rows = draw_rows(500, 3)
+    order = np.random.default_rng(4).permutation(len(rows))
+    assert tally([rows[place] for place in order]) == tally(rows)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_withdrawn_pages_count_as_they_are_judged_again(seed: int) -> None:
+    rows = draw_rows(600, seed)
+    touched = set(range(0, 200, 7))
+    others = [row for row in rows if row["page"] not in touched]
+    again = [row | {"clicks": 0} for row in rows if row["page"] in touched and row["position"] > 1]
+    withdrawn = pa.table({"pair": [0] * len(touched), "page": pa.array(sorted(touched), pa.int64())})
+    tables: dict[int, pa.Table] = {
+        Kind.KEPT: build_table(rows),
+        Kind.WITHDRAWN: withdrawn,
+        Kind.REJUDGED: build_table(again),
+    }
+    kept = select_kept(tables)
+    assert kept is not None
+    assert sort(tally_kept(kept, build_names(rows), SETTINGS, Origin())) == tally(others + again)
+
+
+def test_a_day_is_kept_for_a_share_of_documents_and_days() -> None:
+    rows = draw_rows(900, 5)
+    tallied = tally(rows, NO_CAP, Origin(inspected_share=0.4))
+    known = {(row["doc_id"], row["day"]) for row in tallied if row["day"] is not None}
+    assert 0.2 < len(known) / len({(row["pair"], row["day"]) for row in rows}) < 0.6
+    assert sum(row["impressions"] for row in tallied) == len(rows)
+
+
+def test_rows_say_whether_their_system_shuffles_and_their_day_was_learned_from() -> None:
+    learned = dt.date(1970, 1, 1) + dt.timedelta(days=20_001)
+    rows = draw_rows(300, 6)
+    tallied = tally(rows, NO_CAP, Origin(("s",), learned_days=((learned, learned),)))
+    assert all(row["shuffled"] == (row["system"] == "s") for row in tallied)
+    assert all(row["learned"] == (row["day"] == 20_001) for row in tallied)
+    assert {row["learned"] for row in tallied} == {True, False}
+
+
+def test_two_pairs_with_one_hash_are_refused() -> None:
+    names = pa.table({"pair": [7, 7], "query_id": ["q", "q"], "doc_id": ["a", "b"]})
+    with pytest.raises(DataQualityError, match="same 64-bit hash"):
+        find_names(names, np.array([7]))
+
+
+def test_drops_become_rows_of_the_tally() -> None:
+    counts = {name: [2] for name in ("impressions", "clicks", "carts", "purchases")}
+    drops = pa.table({"bits": [8], "person": [5], **counts, "row": [9], "source": [9]})
+    (row,) = list_drops(drops).to_pylist()
+    assert (row["bits"], row["dropped_user"], row["row"], row["impressions"], row["users"]) == (8, 5, 9, 2, 0)
+    assert row["query_id"] is None
