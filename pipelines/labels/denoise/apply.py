@@ -1,4 +1,4 @@
-"""Apply all rules of a level at once: as columns of Spark for users and results, as arrays for all else."""
+"""Apply all rules of a level at once: as columns of Spark for single results, as arrays for all else."""
 
 from collections.abc import Iterator, Mapping
 from functools import reduce

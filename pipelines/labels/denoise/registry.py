@@ -1,7 +1,7 @@
 """A denoise rule is one function from its settings and the features of its level to a condition.
 
-The features of users, days of users and single results are columns of Spark; those of impressions, events, pages and
-pairs are NumPy arrays with one value per row, NaN where there is none.
+The features of single results are columns of Spark; those of users, days of users, impressions, events, pages and pairs
+are NumPy arrays with one value per row, NaN where there is none.
 """
 
 from collections.abc import Callable, Mapping

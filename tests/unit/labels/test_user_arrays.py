@@ -2,7 +2,6 @@
 
 from dataclasses import fields
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -57,8 +56,8 @@ def test_users_are_flagged_by_the_rules(seed: int) -> None:
             visit = (user - 20, 100 * user + page, (86_400 + at) * SECOND, bool(random.random() < 0.02))
             visits += [visit] * int(random.integers(1, 3))  # several rows of a page
     random.shuffle(visits)
-    columns: list[Any] = [np.array(column) for column in zip(*visits, strict=True)]
-    flags = flag_users(*columns, SETTINGS)
+    suspect, page, ts, crawler = [np.array([visit[place] for visit in visits]) for place in range(4)]
+    flags = flag_users(suspect, page, ts, crawler, SETTINGS)
     keys = zip(flags.suspect.tolist(), flags.day.tolist(), strict=True)
     expected = flag_slowly(visits)
     assert dict(zip(keys, flags.bits.tolist(), strict=True)) == expected
