@@ -51,9 +51,9 @@ def test_users_are_flagged_by_the_rules(seed: int) -> None:
     visits = []
     for user in range(40):
         steady = user % 5 == 0
-        for page in range(int(random.integers(1, 9))):
-            at = page * 60 if steady else int(random.integers(0, 2 * 86_400))
-            visit = (user - 20, 100 * user + page, (86_400 + at) * SECOND, bool(random.random() < 0.02))
+        for number in range(int(random.integers(1, 9))):
+            at = number * 60 if steady else int(random.integers(0, 2 * 86_400))
+            visit = (user - 20, 100 * user + number, (86_400 + at) * SECOND, bool(random.random() < 0.02))
             visits += [visit] * int(random.integers(1, 3))  # several rows of a page
     random.shuffle(visits)
     suspect, page, ts, crawler = [np.array([visit[place] for visit in visits]) for place in range(4)]
