@@ -97,30 +97,30 @@ def tally_log(
 ) -> TalliedLog:
     """Attribute and denoise a log, and count its rows; see `build_labels` for the parameters."""
     share = choose_share(impressions_read)
-    partitions = choose_partitions(impressions.sparkSession, impressions_read)
+    buckets = choose_partitions(impressions.sparkSession, impressions_read)
     shown = add_optional_columns(impressions, IMPRESSIONS)
     done = add_optional_columns(interactions, INTERACTIONS)
 
     def pack(shared_user: SharedUser | None) -> DataFrame:
-        return checkpoint(pack_log(shown, done, settings, shared_user, partitions=partitions), partition_by="kind")
+        return checkpoint(pack_log(shown, done, settings, shared_user, buckets=buckets), partition_by="kind")
 
     bundles = pack(None)
-    shared_user = find_shared_user(bundles, partitions=partitions, share=share)
+    shared_user = find_shared_user(bundles, buckets=buckets, share=share)
     if shared_user is not None:
         bundles = pack(shared_user)
     judged = checkpoint(
-        judge_users(bundles, settings.denoise, window_days=settings.attribution.window_days, partitions=partitions),
+        judge_users(bundles, settings.denoise, window_days=settings.attribution.window_days, buckets=buckets),
         partition_by="kind",
     )
     both = bundles.unionByName(judged)
     history = ESTIMATORS.require(settings.propensity.estimator).history
-    pages = judge_pages(both, settings.denoise, history=history, partitions=partitions)
+    pages = judge_pages(both, settings.denoise, history=history, buckets=buckets)
     origin = Origin(settings.propensity.shuffled_systems, share, learned_days)
     return TalliedLog(
-        tallied=checkpoint(tally_pairs(pages.unionByName(both), settings.denoise, origin, partitions=partitions)),
+        tallied=checkpoint(tally_pairs(pages.unionByName(both), settings.denoise, origin, buckets=buckets)),
         interactions=done,
         attributions=count_attributions(judged),
-        logged_rankings=select_last_pages(both, read_names(bundles), settings.denoise, partitions=partitions),
+        logged_rankings=select_last_pages(both, read_names(bundles), settings.denoise, buckets=buckets),
         shared_user=shared_user,
     )
 
@@ -160,13 +160,13 @@ def pack_log(
     settings: LabelSettings,
     shared_user: SharedUser | None,
     *,
-    partitions: int,
+    buckets: int,
 ) -> DataFrame:
     """A log as bundles; its tables have all optional columns."""
     context = name_context(settings.contexts)
     shown, done = (mark_nameless(table, shared_user) for table in (impressions, interactions))
-    places = pack_impressions(shown, settings.denoise, context=context, partitions=partitions)
-    return places.unionByName(pack_events(done, settings.denoise, partitions=partitions))
+    places = pack_impressions(shown, settings.denoise, context=context, buckets=buckets)
+    return places.unionByName(pack_events(done, settings.denoise, buckets=buckets))
 
 
 def add_optional_columns(table: DataFrame, contract: Table) -> DataFrame:

@@ -20,7 +20,7 @@ from pipelines.inputs.days import LogDay
 from pipelines.labels.build import add_optional_columns, pack_log
 from pipelines.labels.denoise.days import change_buckets, choose_day_buckets, choose_window_buckets
 from pipelines.labels.denoise.nameless import SharedUser, find_shared_user
-from pipelines.labels.denoise.pack import hash_row
+from pipelines.labels.denoise.pack import choose_partitions, hash_row
 from pipelines.labels.denoise.pages import DROPPED, judge_pages
 from pipelines.labels.denoise.pairs import EPOCH
 from pipelines.labels.denoise.users import judge_users
@@ -83,11 +83,9 @@ def publish_days(
 
 
 def _find_shared_user(packed: DataFrame, days: Sequence[LogDay], inspected_share: float) -> SharedUser | None:
-    buckets = [_choose_buckets(day) if day.record is None else int(day.record.facts["buckets"]) for day in days]
-    partitions = min(choose_window_buckets(_count_impressions(days)), *buckets)
-    return find_shared_user(
-        change_buckets(packed, partitions, partitions), partitions=partitions, share=inspected_share
-    )
+    of_days = [_choose_buckets(day) if day.record is None else int(day.record.facts["buckets"]) for day in days]
+    buckets = min(choose_window_buckets(_count_impressions(days)), *of_days)
+    return find_shared_user(change_buckets(packed, buckets, buckets), buckets=buckets, share=inspected_share)
 
 
 def _count_impressions(days: Sequence[LogDay]) -> int:
@@ -112,7 +110,7 @@ def _open_day(attempt: Attempt, day: LogDay, settings: LabelSettings, shared_use
     writer = DayWriter(attempt, day.date.isoformat(), day.key)
     shown = add_optional_columns(day.tables["impressions"].rows, IMPRESSIONS)
     done = add_optional_columns(day.tables["interactions"].rows, INTERACTIONS)
-    packed = pack_log(shown, done, settings, shared_user, partitions=_choose_buckets(day))
+    packed = pack_log(shown, done, settings, shared_user, buckets=_choose_buckets(day))
     return _OpenDay(day, writer, writer.write("packed", _add_columns(packed, day)))
 
 
@@ -128,13 +126,15 @@ def _finish_day(
     buckets = _choose_buckets(day)
     packed = opened.packed.select("bucket", "kind", "data")
     days_attributed = settings.attribution.window_days
-    users = judge_users(packed, settings.denoise, window_days=days_attributed, partitions=buckets)
+    partitions = choose_partitions(day.spark, day.results["impressions"].rows.kept)
+    users = judge_users(packed, settings.denoise, window_days=days_attributed, buckets=buckets, partitions=partitions)
     history = ESTIMATORS.require(settings.propensity.estimator).history
     outcomes = judge_pages(
         packed.unionByName(attempt.checkpoint(users, partition_by="kind")),
         settings.denoise,
         history=history,
-        partitions=buckets,
+        buckets=buckets,
+        partitions=partitions,
         purpose="day",
     )
     written = writer.write("outcomes", _add_columns(outcomes, day))

@@ -43,26 +43,26 @@ def tally_days(
 ) -> TalliedLog:
     """Tally the log of a window from its days; see `tally_log` for the parameters."""
     denoise = settings.denoise
-    partitions = choose_window_buckets(impressions_read)
-    packed, outcomes = (change_buckets(days.read(part), partitions, days.buckets) for part in ("packed", "outcomes"))
+    buckets = choose_window_buckets(impressions_read)
+    packed, outcomes = (change_buckets(days.read(part), buckets, days.buckets) for part in ("packed", "outcomes"))
     judged = checkpoint(
-        judge_users(packed, denoise, window_days=settings.attribution.window_days, partitions=partitions, by_day=True),
+        judge_users(packed, denoise, window_days=settings.attribution.window_days, buckets=buckets, by_day=True),
         partition_by="kind",
     )
-    touched = checkpoint(collect_touched(judged, _select(outcomes, Kind.PAGES), partitions=partitions))
+    touched = checkpoint(collect_touched(judged, _select(outcomes, Kind.PAGES), buckets=buckets))
     again = select_touched(_select(packed, Kind.PLACES), touched)
     of_users = select_touched(_select(judged, Kind.MARKS, Kind.ACTS), touched)
     history = ESTIMATORS.require(settings.propensity.estimator).history
-    pages = judge_pages(again.unionByName(of_users), denoise, history=history, partitions=partitions, purpose="window")
+    pages = judge_pages(again.unionByName(of_users), denoise, history=history, buckets=buckets, purpose="window")
     pairs = pages.unionByName(_select(outcomes, Kind.KEPT)).unionByName(_select(packed, Kind.NAMES))
     origin = Origin(settings.propensity.shuffled_systems, inspected_share, learned_days)
-    tallied = tally_pairs(pairs, denoise, origin, partitions=partitions)
+    tallied = tally_pairs(pairs, denoise, origin, buckets=buckets)
     shown = _select(packed, Kind.PLACES).unionByName(_select(judged, Kind.MARKS, Kind.ACTS))
     return TalliedLog(
         tallied=checkpoint(tallied.unionByName(tally_untouched(_select(outcomes, Kind.DROPS), touched))),
         interactions=days.read("doubtful"),
         attributions=count_attributions(judged),
-        logged_rankings=select_last_pages(shown, read_names(packed), denoise, partitions=partitions),
+        logged_rankings=select_last_pages(shown, read_names(packed), denoise, buckets=buckets),
         shared_user=days.shared_user,
     )
 

@@ -24,10 +24,12 @@ _SEED = 42  # of Spark's hash
 _DEEP = 64  # numbers to try per partition
 
 
-def exchange(bundles: DataFrame, partitions: int) -> DataFrame:
-    """Bring the bundles of each bucket, a number below `partitions`, into a partition of its own."""
-    names = ",".join(map(str, name_buckets(partitions)))
-    return bundles.repartition(partitions, F.split(F.lit(names), ",")[F.col("bucket")].cast("int"))
+def exchange(bundles: DataFrame, buckets: int, partitions: int | None = None) -> DataFrame:
+    """Bring the bundles of each bucket together, into as many partitions as there are buckets or into fewer."""
+    count = min(buckets, partitions or buckets)
+    names = ",".join(map(str, name_buckets(count)))
+    place = F.expr(f"cast(bucket * {count}L div {buckets} as int)")
+    return bundles.repartition(count, F.split(F.lit(names), ",")[place].cast("int"))
 
 
 def collect_rows(batches: Iterable[pa.RecordBatch], most: int = ROWS_AT_ONCE) -> Iterator[pa.Table]:

@@ -18,7 +18,7 @@ from udfs.spark.worker import run_in_worker
 
 _BUCKETS = 8  # at least
 _DAY_ROWS = 10_000  # of a bucket of a day
-_WINDOW_ROWS = 500_000  # of a bucket of a window, which a worker holds at once
+_WINDOW_ROWS = 1_000_000  # of a bucket of a window, which a worker holds at once
 _TOUCHED = "touched"
 
 
@@ -81,7 +81,7 @@ def change_buckets(bundles: DataFrame, buckets: int, smallest: int) -> DataFrame
     return moved.select(*columns).unionByName(divided)
 
 
-def collect_touched(judged: DataFrame, pages: DataFrame, *, partitions: int) -> DataFrame:
+def collect_touched(judged: DataFrame, pages: DataFrame, *, buckets: int) -> DataFrame:
     """Pages that differ in a window, as `TOUCHED`: by users and events, or because several days have rows of them."""
 
     def collect(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -93,11 +93,11 @@ def collect_touched(judged: DataFrame, pages: DataFrame, *, partitions: int) -> 
             in_order = np.sort(read_integers(tables[Kind.PAGES]["page"]))
             touched.append(in_order[1:][in_order[1:] == in_order[:-1]])
         distinct = np.unique(np.concatenate(touched))
-        yield divide_rows(pa.table({"page": pa.array(distinct)}), distinct, partitions, Kind.TOUCHED)
+        yield divide_rows(pa.table({"page": pa.array(distinct)}), distinct, buckets, Kind.TOUCHED)
 
     found = judged.where(F.col("kind") == int(Kind.TOUCHED)).select("bucket", "kind", "data")
     both = found.unionByName(pages.select("bucket", "kind", "data"))
-    return exchange(both, partitions).mapInArrow(run_in_worker(collect), BUNDLES)
+    return exchange(both, buckets).mapInArrow(run_in_worker(collect), BUNDLES)
 
 
 def select_touched(bundles: DataFrame, touched: DataFrame) -> DataFrame:

@@ -55,7 +55,7 @@ def limit_draws(share: float) -> int:
     return _HASHES if share >= 1 else round(share * _HASHES)
 
 
-def find_shared_user(bundles: DataFrame, *, partitions: int, share: float = 1.0) -> SharedUser | None:
+def find_shared_user(bundles: DataFrame, *, buckets: int, share: float = 1.0) -> SharedUser | None:
     """Find the id that has half of the pages or more, of at least 50 pages; runs a small Spark job.
 
     `share` is that of the pages to inspect, if an id may have half of them by the most frequent users of each task.
@@ -72,7 +72,7 @@ def find_shared_user(bundles: DataFrame, *, partitions: int, share: float = 1.0)
             yield _count_pages(runs, codes, share)
 
     places = bundles.where(F.col("kind") == int(Kind.PLACES)).select("bucket", "kind", "data")
-    counts = exchange(places, partitions).mapInArrow(run_in_worker(count), "suspect bigint, pages bigint")
+    counts = exchange(places, buckets).mapInArrow(run_in_worker(count), "suspect bigint, pages bigint")
     pages = {row.suspect: row.pages for row in counts.groupBy("suspect").agg(F.sum("pages").alias("pages")).collect()}
     total = pages.pop(None, 0)
     if total < ENOUGH_PAGES or not pages:

@@ -27,14 +27,14 @@ from udfs.spark.worker import run_in_worker
 
 FREQUENT_USERS = 8  # per task
 ROWS_OF_TASK = 500_000  # of a worker at once
-ROWS_WORTH_A_TASK = 50_000
+ROWS_WORTH_A_TASK = 200_000
 _RUN = ("page", "suspect", "agent", "origin", "ts", "bits", "nameless")  # what the rows of a run have in common
 _LISTS = ("document", "pair", "position")
 
 
 def choose_partitions(spark: SparkSession, impressions: int | None) -> int:
     """The partitions of the label stage: those of the session for few rows, and enough for many."""
-    usual = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    usual = int(spark.conf.get("spark.sql.shuffle.buckets") or 1)
     if impressions is None:
         return usual
     return max(1, ceil(impressions / ROWS_OF_TASK), min(usual, ceil(impressions / ROWS_WORTH_A_TASK)))
@@ -46,9 +46,7 @@ def name_context(contexts: Sequence[str]) -> Column:
     return F.concat_ws(", ", *parts) if parts else F.lit("all")
 
 
-def pack_impressions(
-    impressions: DataFrame, settings: DenoiseSettings, *, context: Column, partitions: int
-) -> DataFrame:
+def pack_impressions(impressions: DataFrame, settings: DenoiseSettings, *, context: Column, buckets: int) -> DataFrame:
     """Impressions with `nameless` as bundles of places, visits and names."""
     rows = impressions.withColumn("context", context).select(
         F.xxhash64("serp_id").alias("page"),
@@ -66,12 +64,12 @@ def pack_impressions(
 
     def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in collect_rows(batches):
-            yield from _pack_table(table.combine_chunks(), settings, partitions)
+            yield from _pack_table(table.combine_chunks(), settings, buckets)
 
     return rows.mapInArrow(run_in_worker(pack), BUNDLES)
 
 
-def pack_events(interactions: DataFrame, settings: DenoiseSettings, *, partitions: int) -> DataFrame:
+def pack_events(interactions: DataFrame, settings: DenoiseSettings, *, buckets: int) -> DataFrame:
     """Interactions with `nameless` as bundles of events."""
     rows = interactions.withColumn("sponsored", F.lit(False)).select(
         F.xxhash64("user_id").alias("suspect"),
@@ -92,7 +90,7 @@ def pack_events(interactions: DataFrame, settings: DenoiseSettings, *, partition
         for table in collect_rows(batches):
             nameless = read_flags(table["nameless"])
             key = np.where(nameless, read_integers(table["event"]), read_integers(table["suspect"]))
-            yield divide_rows(table, key, partitions, Kind.EVENTS)
+            yield divide_rows(table, key, buckets, Kind.EVENTS)
 
     return rows.mapInArrow(run_in_worker(pack), BUNDLES)
 
@@ -118,7 +116,7 @@ def read_flags(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
     return np.asarray(column.fill_null(False).cast(pa.uint8()).to_numpy()).astype(np.bool_)
 
 
-def _pack_table(table: pa.Table, settings: DenoiseSettings, partitions: int) -> Iterator[pa.RecordBatch]:
+def _pack_table(table: pa.Table, settings: DenoiseSettings, buckets: int) -> Iterator[pa.RecordBatch]:
     numbers = {
         name: read_integers(table[name]) for name in ("page", "suspect", "agent", "origin", "ts", "bits", "pair")
     }
@@ -144,14 +142,14 @@ def _pack_table(table: pa.Table, settings: DenoiseSettings, partitions: int) -> 
         "system": texts["system"].dictionary_encode(),
         **{name: pa.ListArray.from_arrays(borders, _join_chunks(table[name])) for name in _LISTS},
     }
-    yield divide_rows(pa.table(places), run["page"], partitions, Kind.PLACES)
+    yield divide_rows(pa.table(places), run["page"], buckets, Kind.PLACES)
     named = np.flatnonzero(~anonymous)
     visits = {name: pa.array(run[name][named]) for name in ("suspect", "page", "ts")}
     visits["crawler"] = pa.array(crawler[named])
-    yield divide_rows(pa.table(visits), run["suspect"][named], partitions, Kind.VISITS)
+    yield divide_rows(pa.table(visits), run["suspect"][named], buckets, Kind.VISITS)
     first = np.flatnonzero(~pd.Series(numbers["pair"]).duplicated().to_numpy())
     names = table.select(["pair", "query_id", "doc_id"]).take(pa.array(first))
-    yield divide_rows(names, numbers["pair"][first], partitions, Kind.NAMES)
+    yield divide_rows(names, numbers["pair"][first], buckets, Kind.NAMES)
     frequent = _count_frequent(run["suspect"], run["page"], ~anonymous, texts["user_id"])
     yield build_bundles(np.zeros(1, dtype=np.int64), [frequent], Kind.FREQUENT)
 

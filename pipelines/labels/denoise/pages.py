@@ -65,7 +65,8 @@ def judge_pages(
     settings: DenoiseSettings,
     *,
     history: History | None,
-    partitions: int,
+    buckets: int,
+    partitions: int | None = None,
     purpose: Literal["log", "day", "window"] = "log",
 ) -> DataFrame:
     """Bundles of kept and dropped rows from those of places, marks and acts.
@@ -80,29 +81,29 @@ def judge_pages(
             return
         places = read_places(tables)
         judged = apply_page_rules(places, tables, settings, history)
-        yield from _divide_kept(places, judged, partitions, Kind.REJUDGED if purpose == "window" else Kind.KEPT)
-        yield from _divide_dropped(places, judged, tables.get(Kind.ACTS), partitions, by_page=purpose == "day")
+        yield from _divide_kept(places, judged, buckets, Kind.REJUDGED if purpose == "window" else Kind.KEPT)
+        yield from _divide_dropped(places, judged, tables.get(Kind.ACTS), buckets, by_page=purpose == "day")
         if purpose == "day":
-            yield from _divide_pages(places, tables.get(Kind.ACTS), partitions)
+            yield from _divide_pages(places, tables.get(Kind.ACTS), buckets)
         if purpose == "window":
             page = read_integers(places.runs["page"])[places.owner]
             withdrawn = pa.table({"pair": pa.array(places.pair), "page": pa.array(page)})
-            yield divide_rows(withdrawn, places.pair, partitions, Kind.WITHDRAWN)
+            yield divide_rows(withdrawn, places.pair, buckets, Kind.WITHDRAWN)
 
-    return exchange(_select_pages(bundles), partitions).mapInArrow(run_in_worker(judge), BUNDLES)
+    return exchange(_select_pages(bundles), buckets, partitions).mapInArrow(run_in_worker(judge), BUNDLES)
 
 
-def _divide_pages(places: Places, acts: pa.Table | None, partitions: int) -> Iterator[pa.RecordBatch]:
+def _divide_pages(places: Places, acts: pa.Table | None, buckets: int) -> Iterator[pa.RecordBatch]:
     """The pages of impressions (`shown`), and those that only have events, be it one that belongs to no page."""
     shown = pd.unique(read_integers(places.runs["page"]))
     pages = shown
     if acts is not None:
         pages = np.concatenate([shown, np.setdiff1d(read_integers(acts["page"]), shown)])
     table = pa.table({"page": pa.array(pages), "shown": pa.array(np.arange(len(pages)) < len(shown))})
-    yield divide_rows(table, pages, partitions, Kind.PAGES)
+    yield divide_rows(table, pages, buckets, Kind.PAGES)
 
 
-def select_last_pages(bundles: DataFrame, names: DataFrame, settings: DenoiseSettings, *, partitions: int) -> DataFrame:
+def select_last_pages(bundles: DataFrame, names: DataFrame, settings: DenoiseSettings, *, buckets: int) -> DataFrame:
     """The newest page of each logged system and query that no rule drops, as rankings."""
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -111,7 +112,7 @@ def select_last_pages(bundles: DataFrame, names: DataFrame, settings: DenoiseSet
             places = read_places(tables)
             yield from _find_newest(places, apply_page_rules(places, tables, settings, None)).to_batches()
 
-    shown = exchange(_select_pages(bundles), partitions).mapInArrow(run_in_worker(judge), _LAST)
+    shown = exchange(_select_pages(bundles), buckets).mapInArrow(run_in_worker(judge), _LAST)
     results = F.collect_list(F.struct("position", "pair")).alias("results")
     newest = F.max_by("results", F.struct("ts", "serp_id")).alias("results")
     return (
@@ -222,7 +223,7 @@ def _number_pages(places: Places, acts: pa.Table | None) -> Ints:
     return np.concatenate([numbers[: len(of_runs)][places.owner], numbers[len(of_runs) :]])
 
 
-def _divide_kept(places: Places, judged: JudgedPages, partitions: int, kind: Kind) -> Iterator[pa.RecordBatch]:
+def _divide_kept(places: Places, judged: JudgedPages, buckets: int, kind: Kind) -> Iterator[pa.RecordBatch]:
     """The kept impressions as bundles by pair."""
     chosen = np.flatnonzero(~judged.rows.is_event & (judged.outcomes.bits == 0))
     if not len(chosen):
@@ -242,11 +243,11 @@ def _divide_kept(places: Places, judged: JudgedPages, partitions: int, kind: Kin
         },
         **{name: places.runs[name].take(pa.array(run)) for name in ("context", "system")},
     }
-    yield divide_rows(pa.table(columns), places.pair[row], partitions, kind)
+    yield divide_rows(pa.table(columns), places.pair[row], buckets, kind)
 
 
 def _divide_dropped(
-    places: Places, judged: JudgedPages, acts: pa.Table | None, partitions: int, *, by_page: bool
+    places: Places, judged: JudgedPages, acts: pa.Table | None, buckets: int, *, by_page: bool
 ) -> Iterator[pa.RecordBatch]:
     """Counts of the dropped rows by rules and user; the quarantined events stay apart."""
     outcomes, shown = judged.outcomes, len(places.owner)
@@ -273,7 +274,7 @@ def _divide_dropped(
         for part in (counts, alone)
     ]
     dropped = pa.concat_tables(drops)
-    yield divide_rows(dropped, read_integers(dropped[keys[-1]]), partitions, Kind.DROPS)
+    yield divide_rows(dropped, read_integers(dropped[keys[-1]]), buckets, Kind.DROPS)
 
 
 def _find_newest(places: Places, judged: JudgedPages) -> pa.Table:

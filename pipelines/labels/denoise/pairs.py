@@ -50,7 +50,7 @@ class Origin:
     learned_days: Sequence[tuple[dt.date, dt.date]] = field(default=())  # ranges with both ends included
 
 
-def tally_pairs(bundles: DataFrame, settings: DenoiseSettings, origin: Origin, *, partitions: int) -> DataFrame:
+def tally_pairs(bundles: DataFrame, settings: DenoiseSettings, origin: Origin, *, buckets: int) -> DataFrame:
     """Kept rows by context × query × document × position, dropped rows by rules and user, with their counts.
 
     `bits` is 0 for kept rows. `users` counts each user of a pair once, at one position, so that it sums up to the
@@ -69,7 +69,7 @@ def tally_pairs(bundles: DataFrame, settings: DenoiseSettings, origin: Origin, *
 
     kinds = [int(kind) for kind in (Kind.KEPT, Kind.REJUDGED, Kind.WITHDRAWN, Kind.NAMES, Kind.DROPS)]
     chosen = bundles.where(F.col("kind").isin(*kinds))
-    return exchange(chosen, partitions).mapInArrow(run_in_worker(tally), TALLY)
+    return exchange(chosen, buckets).mapInArrow(run_in_worker(tally), TALLY)
 
 
 def select_kept(tables: Mapping[int, pa.Table]) -> pa.Table | None:

@@ -40,13 +40,14 @@ def judge_users(
     settings: DenoiseSettings,
     *,
     window_days: float,
-    partitions: int,
+    buckets: int,
+    partitions: int | None = None,
     by_day: bool = False,
 ) -> DataFrame:
     """Bundles of marks, acts and attributions from those of visits and events.
 
-    With `by_day`, bundles have the day of their files in `log_day`, and pages for which it makes a difference that the
-    other days are known are returned too, as `TOUCHED`.
+    The work is done in so many `partitions`, by default one for each bucket. With `by_day`, bundles have the day of
+    their files in `log_day`, and pages for which the other days make a difference are returned too, as `TOUCHED`.
     """
     label = "log_day" if by_day else None
 
@@ -54,15 +55,15 @@ def judge_users(
         tables = read_bundles(batches, label)
         flags = _flag_visits(tables, settings)
         if Kind.VISITS in tables:
-            yield from _mark_pages(tables[Kind.VISITS], flags, partitions)
+            yield from _mark_pages(tables[Kind.VISITS], flags, buckets)
         if Kind.EVENTS in tables:
-            yield from _place_events(tables[Kind.EVENTS], flags, window_days, partitions)
+            yield from _place_events(tables[Kind.EVENTS], flags, window_days, buckets)
         if by_day:
             touched = find_touched_pages(tables, flags, settings, window_days)
-            yield divide_rows(pa.table({"page": pa.array(touched)}), touched, partitions, Kind.TOUCHED)
+            yield divide_rows(pa.table({"page": pa.array(touched)}), touched, buckets, Kind.TOUCHED)
 
     chosen = bundles.where(F.col("kind").isin(int(Kind.VISITS), int(Kind.EVENTS)))
-    return exchange(chosen, partitions).mapInArrow(run_in_worker(judge), BUNDLES)
+    return exchange(chosen, buckets, partitions).mapInArrow(run_in_worker(judge), BUNDLES)
 
 
 def find_touched_pages(
@@ -114,7 +115,7 @@ def _flag_visits(tables: Mapping[int, pa.Table], settings: DenoiseSettings) -> F
     return flag_users(suspect, page, ts, read_flags(visits["crawler"]), settings)
 
 
-def _mark_pages(visits: pa.Table, flags: Flags, partitions: int) -> Iterator[pa.RecordBatch]:
+def _mark_pages(visits: pa.Table, flags: Flags, buckets: int) -> Iterator[pa.RecordBatch]:
     """The pages of users that a rule drops, with the rules per day of the impressions."""
     suspect, page, ts = (read_integers(visits[name]) for name in ("suspect", "page", "ts"))
     rows = np.flatnonzero(np.isin(suspect, flags.suspect))
@@ -124,11 +125,11 @@ def _mark_pages(visits: pa.Table, flags: Flags, partitions: int) -> Iterator[pa.
     distinct = marks[marks["bits"] != 0].drop_duplicates()
     if len(distinct):
         yield divide_rows(
-            pa.Table.from_pandas(distinct, preserve_index=False), distinct["page"].to_numpy(), partitions, Kind.MARKS
+            pa.Table.from_pandas(distinct, preserve_index=False), distinct["page"].to_numpy(), buckets, Kind.MARKS
         )
 
 
-def _place_events(table: pa.Table, flags: Flags, window_days: float, partitions: int) -> Iterator[pa.RecordBatch]:
+def _place_events(table: pa.Table, flags: Flags, window_days: float, buckets: int) -> Iterator[pa.RecordBatch]:
     """The events with their pages, those without in one of their own, and the counts of attributions."""
     events = read_events(table)
     attribution = attribute_events(events, window_days)
@@ -142,7 +143,7 @@ def _place_events(table: pa.Table, flags: Flags, window_days: float, partitions:
         "unplaced": pa.array(unplaced),
         "source": table["row"].take(pa.array(attribution.source)),
     }
-    yield divide_rows(pa.table(acts), page, partitions, Kind.ACTS)
+    yield divide_rows(pa.table(acts), page, buckets, Kind.ACTS)
     counts = _count_attributions(events.kind, attribution.origin.astype(np.int64))
     yield build_bundles(np.zeros(1, dtype=np.int64), [counts], Kind.ATTRIBUTIONS)
 
