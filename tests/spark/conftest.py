@@ -13,8 +13,8 @@ SETTINGS = {
     "spark.driver.memory": "2g",
     # As for small runs; the tests on a cluster, on Spark Connect and with a session of the caller plan adaptively.
     "spark.sql.adaptive.enabled": "false",
-    # Nearly all code runs a few times only: to optimise it takes longer than to run it. Each collection looks through what
-    # Java keeps of hundreds of queries: with more space for new objects, there are few.
+    # Nearly all code runs a few times only: to optimise it takes longer than to run it. Each collection looks through
+    # what Java keeps of hundreds of queries: with more space for new objects, there are few.
     "spark.driver.extraJavaOptions": " ".join((*SMALL_JAVA, SMALL_COLLECTOR, "-Xmn500m")),
 }
 
