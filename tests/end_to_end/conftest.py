@@ -135,7 +135,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "segments: [device]\nchecks: off\n"
         "tracking: {enabled: false}\n"
         "spark: {master: 'local[2]', settings: {spark.sql.shuffle.partitions: 4, spark.driver.memory: 1g, "
-        "spark.driver.extraJavaOptions: '-XX:TieredStopAtLevel=1'}}\n",
+        "spark.driver.extraJavaOptions: '-XX:TieredStopAtLevel=1 -Xmn300m'}}\n",
         encoding="utf-8",
     )
     return folder

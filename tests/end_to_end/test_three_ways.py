@@ -76,7 +76,8 @@ def test_the_command_and_the_api_give_equal_bits(run: Run, in_turn: InTurn, tmp_
     (tmp_path / "assay.yaml").write_text(json.dumps(config), encoding="utf-8")
     (command,) = in_turn([("assay", "evaluate", "--config", tmp_path / "assay.yaml", "--date", "2026-11-01")])
     assert command.returncode == 0, command.stderr[-3000:]
-    on_spark = run("python", "-c", ON_SPARK, tmp_path, json.dumps(SETTINGS))
+    one_compiler = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+    on_spark = run("python", "-c", ON_SPARK, tmp_path, json.dumps(SETTINGS), **one_compiler)
     assert on_spark.returncode == 0, on_spark.stderr[-3000:]
     memory = assay.evaluate(**paths, **SETTINGS, baseline="old", date="2026-11-01")  # type: ignore[arg-type]
 
