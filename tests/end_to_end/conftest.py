@@ -2,10 +2,9 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,14 +18,16 @@ BIN = Path(sys.executable).parent
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Command = Sequence[str | Path]
 
-# The exit code of each command ends its output, on both streams.
-IN_TURN = """
-import json, sys
+# Java and its compiled code outlive a command: the next one in the same process takes a quarter of the time.
+WARM = """
+import json, os, sys
 from jobs import cli
-for words in json.load(sys.stdin):
-    code = cli.invoke(cli.assay, words[1:])
-    for stream in (sys.stdout, sys.stderr):
-        print(f"\\n= {code}", file=stream, flush=True)
+answers = os.fdopen(int(sys.argv[1]), "w")
+for line in sys.stdin:
+    code = cli.invoke(cli.assay, json.loads(line))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    print(code, file=answers, flush=True)
 """
 
 
@@ -42,7 +43,45 @@ class CommandResult:
 InTurn = Callable[[Sequence[Command]], list[CommandResult]]
 
 
-@pytest.fixture
+class WarmProcess:
+    """A process that runs one command after the other, so that Java starts once."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        self.files = [folder / name for name in ("out", "err")]
+        ours, theirs = os.pipe()
+        with self.files[0].open("w") as out, self.files[1].open("w") as err:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", WARM, str(theirs)],
+                cwd=ROOT,
+                env={**environment, "PYTHONPATH": str(ROOT)},
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=err,
+                pass_fds=[theirs],
+                text=True,
+            )
+        os.close(theirs)
+        self.answers = os.fdopen(ours, encoding="utf-8")
+
+    def run(self, command: Command) -> CommandResult:
+        """Run a command; what it printed includes what Java did meanwhile."""
+        starts = [file.stat().st_size for file in self.files]
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps([str(word) for word in command[1:]]) + "\n")
+        self.process.stdin.flush()
+        code = self.answers.readline()
+        pairs = zip(self.files, starts, strict=True)
+        out, err = (file.read_bytes()[start:].decode(errors="replace") for file, start in pairs)
+        assert code, err
+        return CommandResult(int(code), out, err)
+
+    def close(self) -> None:
+        """End the process, as a command ends."""
+        self.process.communicate(timeout=600)
+        self.answers.close()
+
+
+@pytest.fixture(scope="session")
 def environment() -> dict[str, str]:
     """The environment of a user who has activated the virtual environment and nothing else."""
     dropped = ("PYSPARK_PYTHON", "SPARK_", "PYTHONPATH")
@@ -68,28 +107,17 @@ def run(environment: dict[str, str]) -> Run:
     return call
 
 
+@pytest.fixture(scope="session")
+def warm_process(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmProcess]:
+    process = WarmProcess(tmp_path_factory.mktemp("warm"), environment)
+    yield process
+    process.close()
+
+
 @pytest.fixture
-def in_turn(environment: dict[str, str]) -> InTurn:
-    """Run several commands in one process, so that Java starts once."""
-
-    def call(commands: Sequence[Command]) -> list[CommandResult]:
-        done = subprocess.run(
-            [sys.executable, "-c", IN_TURN],
-            input=json.dumps([[str(word) for word in command] for command in commands]),
-            cwd=ROOT,
-            env=environment | {"PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=1800,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        out, err = (re.split(r"\n= (\d+)\n", stream) for stream in (done.stdout, done.stderr))
-        codes = [int(code) for code in out[1::2]]
-        assert len(codes) == len(commands), done.stderr
-        return [CommandResult(*parts) for parts in zip(codes, out[:-1:2], err[:-1:2], strict=True)]
-
-    return call
+def in_turn(warm_process: WarmProcess) -> InTurn:
+    """Run several commands in the process that all tests share."""
+    return lambda commands: [warm_process.run(command) for command in commands]
 
 
 @pytest.fixture(scope="session")
@@ -107,7 +135,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "segments: [device]\nchecks: off\n"
         "tracking: {enabled: false}\n"
         "spark: {master: 'local[2]', settings: {spark.sql.shuffle.partitions: 4, spark.driver.memory: 1g, "
-        "spark.driver.extraJavaOptions: '-XX:TieredStopAtLevel=1'}}\n",
+        "spark.driver.extraJavaOptions: '-XX:TieredStopAtLevel=1 -Xmn300m'}}\n",
         encoding="utf-8",
     )
     return folder

@@ -51,7 +51,8 @@ print(json.dumps({"rejected": shaped.rejected, "views": [t.name for t in spark.c
 
 def test_the_api_over_spark_connect(tmp_path: Path) -> None:
     command = [sys.executable, "-c", SCRIPT, str(tmp_path)]
-    environment = os.environ | {"PYSPARK_PYTHON": sys.executable}  # of the server's workers
+    # Of the server: its workers, and one compiler, since its code runs a few times only.
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     # A value that an expression cannot convert is null, and its row is quarantined; nothing is left in the session.

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 import assay
-from tests.end_to_end.conftest import Run
+from tests.end_to_end.conftest import InTurn, Run
 from tests.unit.assay.test_evaluate import simulate
 
 METRICS = ["ndcg@5", "map", "alpha_ndcg(alpha=0.3)@5", "subtopic_recall@3", "intra_list_diversity@5", "novelty@5"]
@@ -64,7 +64,7 @@ def write_files(folder: Path) -> dict[str, Path]:
     return {name: folder / f"{name}.parquet" for name in tables}
 
 
-def test_the_command_and_the_api_give_equal_bits(run: Run, tmp_path: Path) -> None:
+def test_the_command_and_the_api_give_equal_bits(run: Run, in_turn: InTurn, tmp_path: Path) -> None:
     paths = write_files(tmp_path)
     config = SETTINGS | {
         "inputs": {name: {"path": str(path)} for name, path in paths.items()},
@@ -74,9 +74,10 @@ def test_the_command_and_the_api_give_equal_bits(run: Run, tmp_path: Path) -> No
         "report": False,
     }
     (tmp_path / "assay.yaml").write_text(json.dumps(config), encoding="utf-8")
-    command = run("assay", "evaluate", "--config", tmp_path / "assay.yaml", "--date", "2026-11-01")
+    (command,) = in_turn([("assay", "evaluate", "--config", tmp_path / "assay.yaml", "--date", "2026-11-01")])
     assert command.returncode == 0, command.stderr[-3000:]
-    on_spark = run("python", "-c", ON_SPARK, tmp_path, json.dumps(SETTINGS))
+    one_compiler = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+    on_spark = run("python", "-c", ON_SPARK, tmp_path, json.dumps(SETTINGS), **one_compiler)
     assert on_spark.returncode == 0, on_spark.stderr[-3000:]
     memory = assay.evaluate(**paths, **SETTINGS, baseline="old", date="2026-11-01")  # type: ignore[arg-type]
 

@@ -23,13 +23,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="faults-") as temporary:
         world = World.create(options.folder or Path(temporary))
         print(f"undisturbed: {world.seconds:.0f} s; failing system calls: {'yes' if world.shim else 'no compiler'}")
-        print(f"calls of an undisturbed run: {world.calls}", flush=True)
         tally, start = Tally(), time.monotonic()
         faults = inject_faults(world, tally, seed=options.seed, count=options.count, only=options.only)
         for fault, problems in faults:
             print(f"{time.monotonic() - start:6.0f} s  {'✗' if problems else '✓'} {fault.name}", flush=True)
             for problem in problems:
                 print(f"          {problem}", flush=True)
+    print(f"calls of an undisturbed run: {world.calls}")
     ends = ", ".join(f"{code}: {times}" for code, times in sorted(tally.ends.items()))
     print(f"{tally.injected} faults in {time.monotonic() - start:.0f} s, {tally.reads} reads, exit codes {ends}")
     print("problems: " + ", ".join(f"{tally.problems[kind]} {kind}" for kind in KINDS))

@@ -156,7 +156,7 @@ def _kill_at_write(random: Random) -> Fault:
     at_end = random.random() < 0.5  # where tables move to their place and the manifest is written
 
     def inject(world: World) -> list[Ending]:
-        total = world.calls["warehouse"]
+        total = world.count_calls("warehouse")
         after = total - 1 - last if at_end else int(share * total)
         plan = Plan(KILL_AT_WRITE, f"{world.folder}/warehouse/", after=after)
         return [Ending(world.start(plan=plan).wait(), {KILLED: "", 0: ""})]
@@ -169,7 +169,7 @@ def _fill_warehouse(random: Random) -> Fault:
     at_end = random.random() < 0.5
 
     def inject(world: World) -> list[Ending]:
-        total = world.calls["warehouse"]
+        total = world.count_calls("warehouse")
         after = total - 1 - last if at_end else int(share * total)
         done = world.run(plan=Plan(FAIL_WRITES, f"{world.folder}/warehouse/", after=after))
         return [Ending(done, {5: f"{world.folder}/warehouse", 0: ""})]
@@ -182,7 +182,7 @@ def _fill_local_disk(random: Random) -> Fault:
 
     def inject(world: World) -> list[Ending]:
         place = f"{world.folder}/warm/0"
-        done = world.run(plan=Plan(FAIL_WRITES, f"{place}/", after=int(share * world.calls["warm/0"])))
+        done = world.run(plan=Plan(FAIL_WRITES, f"{place}/", after=int(share * world.count_calls("warm/0"))))
         world.close_warm()  # Spark does not promise to survive this
         return [Ending(done, {5: place, 0: ""})]
 
@@ -193,7 +193,7 @@ def _break_reads(random: Random) -> Fault:
     share = random.random()
 
     def inject(world: World) -> list[Ending]:
-        plan = Plan(FAIL_READS, f"{world.folder}/data/", after=int(share * world.calls["data"]))
+        plan = Plan(FAIL_READS, f"{world.folder}/data/", after=int(share * world.count_calls("data")))
         return [Ending(world.run(plan=plan), {3: "/data/", 0: ""})]
 
     return Fault(f"inputs unreadable at {share:.0%} of the reads", inject)
@@ -204,7 +204,7 @@ def _break_warehouse_reads(random: Random) -> Fault:
 
     def inject(world: World) -> list[Ending]:
         place = f"{world.folder}/warehouse"
-        plan = Plan(FAIL_READS, f"{place}/", after=int(share * world.calls["warehouse, reads"]))
+        plan = Plan(FAIL_READS, f"{place}/", after=int(share * world.count_calls("warehouse, reads")))
         return [Ending(world.run(plan=plan), {3: place, 5: place, 0: ""})]
 
     return Fault(f"warehouse unreadable at {share:.0%} of the reads", inject)

@@ -9,12 +9,13 @@ from jobs.support.session import SMALL_COLLECTOR, SMALL_JAVA, open_session
 from pipelines.config.spark import SparkSettings
 
 SETTINGS = {
-    "spark.sql.shuffle.partitions": "3",
+    "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "2g",
     # As for small runs; the tests on a cluster, on Spark Connect and with a session of the caller plan adaptively.
     "spark.sql.adaptive.enabled": "false",
-    # Nearly all code runs a few times only: to optimise it takes longer than to run it.
-    "spark.driver.extraJavaOptions": " ".join((*SMALL_JAVA, SMALL_COLLECTOR)),
+    # Nearly all code runs a few times only: to optimise it takes longer than to run it. Each collection looks through
+    # what Java keeps of hundreds of queries: with more space for new objects, there are few.
+    "spark.driver.extraJavaOptions": " ".join((*SMALL_JAVA, SMALL_COLLECTOR, "-Xmn500m")),
 }
 
 

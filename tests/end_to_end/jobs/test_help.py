@@ -75,7 +75,7 @@ def test_every_command_has_an_example_and_each_of_them_works(tmp_path: Path, env
     assert {line.split()[1] for line in lines} == set(cli.COMMANDS)
     shutil.copytree(ROOT / "conf", tmp_path / "conf")
     with (tmp_path / "conf/base.yaml").open("a", encoding="utf-8") as base:
-        base.write("spark: {settings: {spark.sql.shuffle.partitions: 3}}\n")
+        base.write("spark: {settings: {spark.sql.shuffle.partitions: 2, spark.driver.extraJavaOptions: -Xmn500m}}\n")
     opened = tmp_path / "opened"
     opener = tmp_path / "bin" / "xdg-open"
     opener.parent.mkdir()

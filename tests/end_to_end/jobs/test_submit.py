@@ -1,6 +1,7 @@
 """The same numbers, to the last bit, however the job is started, partitioned or fed."""
 
 import hashlib
+import json
 from pathlib import Path
 
 import duckdb
@@ -32,11 +33,14 @@ def test_every_way_to_start_it_gives_the_same_bits(run: Run, demo: Path, tmp_pat
             "python",
             job,
             "--set",
-            "spark.settings={spark.sql.shuffle.partitions: 200}",
+            "spark.settings={spark.sql.shuffle.partitions: 23}",
             "--set",
             f"inputs.rankings.path={tmp_path}/rankings/dt={{date}}",
         ),
-        "submit": ("spark-submit", "--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=7", job),
+        "submit": (
+            *("spark-submit", "--master", "local[2]", "--driver-java-options", "-XX:TieredStopAtLevel=1"),
+            *("--conf", "spark.sql.shuffle.partitions=7", job),
+        ),
     }
     fingerprints = {}
     for name, command in ways.items():
@@ -48,7 +52,7 @@ def test_every_way_to_start_it_gives_the_same_bits(run: Run, demo: Path, tmp_pat
     assert len(set(fingerprints.values())) == 1, fingerprints
 
 
-def test_posteriors_have_the_same_bits_for_any_partitions(run: Run, in_turn: InTurn, tmp_path: Path) -> None:
+def test_posteriors_have_the_same_bits_for_any_partitions(in_turn: InTurn, tmp_path: Path) -> None:
     tables = ("impressions", "interactions", "rankings")
     paths = "".join(f"  {name}: {{path: '{tmp_path}/logs/{name}'}}\n" for name in tables)
     (tmp_path / "logs.yaml").write_text(
@@ -59,27 +63,23 @@ def test_posteriors_have_the_same_bits_for_any_partitions(run: Run, in_turn: InT
         encoding="utf-8",
     )
     common = ("--config", tmp_path / "logs.yaml", "--date", "2026-01-11", "--set")
-    sizes = ("--pages", "1500", "--set", "queries=40", "--set", "documents=15", "--master", "local[2]")
+    sizes = ("--pages", "1000", "--set", "queries=12", "--set", "documents=15", "--master", "local[2]")
+    # Of 13 partitions some have no query. With 7, Spark plans as it does for much data.
+    ways: dict[int, dict[str, str]] = {1: {}, 7: {"spark.sql.adaptive.enabled": "true"}, 13: {}}
+    settings = {parts: json.dumps({"spark.sql.shuffle.partitions": str(parts)} | more) for parts, more in ways.items()}
     done = in_turn(
         [
             ("assay", "simulate", "--to", tmp_path / "logs", *sizes),
             *(
-                ("assay", "evaluate", *common, f"warehouse={tmp_path}/of_{parts}", "--set", set_partitions(parts))
-                for parts in (1, 200)
+                ("assay", "evaluate", *common, f"warehouse={tmp_path}/of_{parts}", "--set", f"spark.settings={values}")
+                for parts, values in settings.items()
             ),
         ]
     )
-    assert [result.returncode for result in done] == [0, 0, 0], done[-1].stderr
-    submit = ("spark-submit", "--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=7")
-    submitted = run(*submit, ROOT / "jobs" / "evaluate.py", *common, f"warehouse={tmp_path}/of_7")
-    assert submitted.returncode == 0, submitted.stderr
-    rows = {"labels": 525, "label_posteriors": 594, "query_metrics": 6 * 40, "comparisons": 5 * 4}
+    assert [result.returncode for result in done] == [0] * 4, done[-1].stderr
+    rows = {"labels": 168, "label_posteriors": 177, "query_metrics": 6 * 12, "comparisons": 5 * 4}
     published = {folder.parent.parent.name for folder in (tmp_path / "of_1").glob("*/dt=*/run=*")} - {"runs"}
     assert published > rows.keys()
     for name in published:
-        hashes = {parts: hash_table(tmp_path / f"of_{parts}" / name, "ALL", rows.get(name)) for parts in (1, 7, 200)}
+        hashes = {parts: hash_table(tmp_path / f"of_{parts}" / name, "ALL", rows.get(name)) for parts in ways}
         assert len(set(hashes.values())) == 1, (name, hashes)
-
-
-def set_partitions(parts: int) -> str:
-    return f"spark.settings={{spark.sql.shuffle.partitions: {parts}}}"

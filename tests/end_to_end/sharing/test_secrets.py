@@ -3,14 +3,14 @@
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.end_to_end.conftest import InTurn
+from tests.end_to_end.conftest import WarmProcess
 
 DEAD = "127.0.0.1:9"  # nothing listens there
 
@@ -85,7 +85,7 @@ def list_leaks(secrets: list[str], contents: dict[str, bytes]) -> Iterator[str]:
         yield from (f"{name}: {secret}" for secret in secrets if secret.encode() in content)
 
 
-def test_no_secret_is_printed_or_stored(in_turn: InTurn, demo: Path, tmp_path: Path) -> None:
+def test_no_secret_is_printed_or_stored(demo: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     plant = Planter()
     config = tmp_path / "planted.yaml"
     config.write_text(yaml.safe_dump(build_config(demo, tmp_path, plant)), encoding="utf-8")
@@ -93,18 +93,20 @@ def test_no_secret_is_printed_or_stored(in_turn: InTurn, demo: Path, tmp_path: P
     at = ("--warehouse", tmp_path / "w")
     words = ("--config", config)
     broken = (*words, "--date", "2026-11-01", "--set", f"metrics={plant('{{password: {}}}')}")
-    with watch_processes("pl4nted-") as seen:
-        results = in_turn(
-            [
-                ("assay", "evaluate", *words, "--date", "2026-11-01", "--debug"),
-                ("assay", "config", *words),
-                ("assay", "config", *words, "--output", "json"),
-                ("assay", "track", "--pending", *words),
-                ("assay", "track", "--run", "2026-11-01", *at),  # to the store inside the warehouse
-                ("assay", "runs", *at, "--output", "json"),
-                ("assay", "evaluate", *broken),
-            ]
-        )
+    # In a process of its own, because one of the secrets is an option of Java.
+    with closing(WarmProcess(tmp_path, environment)) as process, watch_processes("pl4nted-") as seen:
+        results = [
+            process.run(("assay", *command))
+            for command in (
+                ("evaluate", *words, "--date", "2026-11-01", "--debug"),
+                ("config", *words),
+                ("config", *words, "--output", "json"),
+                ("track", "--pending", *words),
+                ("track", "--run", "2026-11-01", *at),  # to the store inside the warehouse
+                ("runs", *at, "--output", "json"),
+                ("evaluate", *broken),
+            )
+        ]
     assert seen <= {plant.of_java}
     assert [result.returncode for result in results] == [0, 0, 0, 7, 0, 0, 2], [r.stderr[-500:] for r in results]
     assert "mlflow could not be reached" in results[0].stderr

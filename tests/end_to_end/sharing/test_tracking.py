@@ -20,7 +20,7 @@ from pipelines.sharing.tracking.track import track_run
 from pipelines.warehouse.runs import Manifest
 from pipelines.warehouse.storage import Storage
 from schemas.errors import TrackingError
-from tests.end_to_end.conftest import BIN, Run
+from tests.end_to_end.conftest import BIN, InTurn
 from tests.helpers.published_runs import HOSTILE, publish, write
 
 
@@ -36,6 +36,8 @@ class Server:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
+        if self.process is not None:
+            return
         place = self.folder / "server"
         place.mkdir(exist_ok=True)
         options = ["--host", "127.0.0.1", "--port", str(self.port), "--workers", "1"]
@@ -57,7 +59,7 @@ class Server:
                     if answer.status == 200:
                         return
             except OSError:
-                time.sleep(0.3)
+                time.sleep(0.1)
         raise AssertionError((place / "log").read_text())
 
     def stop(self) -> None:
@@ -154,34 +156,32 @@ def test_a_large_run_takes_few_calls(server: Server, tmp_path: Path, monkeypatch
     assert [len(child.data.metrics) for child in children] == [1000] * 3
 
 
-def test_runs_are_kept_while_the_server_is_down_and_sent_later(tmp_path: Path, run: Run) -> None:
+def test_runs_are_kept_while_the_server_is_down_and_sent_later(server: Server, tmp_path: Path, in_turn: InTurn) -> None:
     from mlflow import MlflowClient
 
-    server = Server(tmp_path)
     storage, manifest = publish(tmp_path / "warehouse")
-    with pytest.raises(TrackingError, match="mlflow could not be reached"):
-        track_run(storage, manifest, TrackingSettings(uri=server.uri, seconds=1))
-    assert [payload.run for payload in list_pending(storage)] == [manifest.run]
-    refused = run("assay", "track", "--pending", "--warehouse", tmp_path / "warehouse", "--uri", server.uri)
+    send = ("assay", "track", "--pending", "--warehouse", tmp_path / "warehouse", "--uri", server.uri)
+    server.stop()
+    try:
+        with pytest.raises(TrackingError, match="mlflow could not be reached"):
+            track_run(storage, manifest, TrackingSettings(uri=server.uri, seconds=1))
+        assert [payload.run for payload in list_pending(storage)] == [manifest.run]
+        (refused,) = in_turn([send])
+    finally:
+        server.start()
     assert refused.returncode == 7
     assert "assay: Tracking: mlflow could not be reached" in refused.stderr and "Traceback" not in refused.stderr
-    server.start()
-    try:
-        sent = run("assay", "track", "--pending", "--warehouse", tmp_path / "warehouse", "--uri", server.uri)
-        assert sent.returncode == 0, sent.stderr
-        assert "1 run sent" in sent.stdout
-        assert list_pending(storage) == []
-        (parent,) = parents(MlflowClient(server.uri), "assay", manifest)
-        assert parent.data.tags["run"] == manifest.run
-    finally:
-        server.stop()
+    (sent,) = in_turn([send])
+    assert sent.returncode == 0, sent.stderr
+    assert "1 run sent" in sent.stdout
+    assert list_pending(storage) == []
+    (parent,) = parents(MlflowClient(server.uri), "assay", manifest)
+    assert parent.data.tags["run"] == manifest.run
 
 
 def test_a_server_that_dies_during_a_run_only_affects_tracking(
-    demo: Path, tmp_path: Path, environment: dict[str, str], run: Run
+    server: Server, demo: Path, tmp_path: Path, environment: dict[str, str], in_turn: InTurn
 ) -> None:
-    server = Server(tmp_path)
-    server.start()
     changes = {"warehouse": str(tmp_path / "w"), "tracking.enabled": "true", "tracking.uri": server.uri}
     options = [part for key, value in changes.items() for part in ("--set", f"{key}={value}")]
     command = ["assay", "evaluate", "--config", str(demo / "demo.yaml"), "--date", "2026-11-01", *options]
@@ -195,20 +195,18 @@ def test_a_server_that_dies_during_a_run_only_affects_tracking(
             if "stage=check" in line:
                 server.stop()
         printed = process.stdout.read()
+    server.start()
     assert process.returncode == 0, "".join(lines)
     assert any("mlflow could not be reached" in line and "WARNING" in line for line in lines)
     assert "\n neural " in printed
     storage = Storage(str(tmp_path / "w"))
     (pending,) = list_pending(storage)
-    server.start()
-    try:
-        options = ["--config", str(demo / "demo.yaml"), "--warehouse", str(tmp_path / "w"), "--uri", server.uri]
-        assert run("assay", "track", "--pending", *options).returncode == 0
-        from mlflow import MlflowClient
+    place = ("--config", demo / "demo.yaml", "--warehouse", tmp_path / "w", "--uri", server.uri)
+    (sent,) = in_turn([("assay", "track", "--pending", *place)])
+    assert sent.returncode == 0, sent.stderr
+    from mlflow import MlflowClient
 
-        experiment = MlflowClient(server.uri).get_experiment_by_name("assay")
-        assert experiment is not None
-        logged = MlflowClient(server.uri).search_runs([experiment.experiment_id], f"tags.run = '{pending.run}'")
-        assert len(logged) == 4  # the run and its three systems
-    finally:
-        server.stop()
+    experiment = MlflowClient(server.uri).get_experiment_by_name("assay")
+    assert experiment is not None
+    logged = MlflowClient(server.uri).search_runs([experiment.experiment_id], f"tags.run = '{pending.run}'")
+    assert len(logged) == 4  # the run and its three systems

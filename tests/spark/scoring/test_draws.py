@@ -55,20 +55,14 @@ def test_draws_do_not_depend_on_partitions_and_equal_those_in_memory(spark: Spar
         for row in pa.table(columns).to_pylist()
     }
     scorer = build_scorer(spark, send(spark, TABLES[1]), draws)
-    usual = spark.conf.get("spark.sql.shuffle.partitions") or ""
-    spark.conf.set("spark.sql.adaptive.enabled", "false")  # which would merge the partitions of small data
-    try:
-        for partitions in ("1", "7", "200"):
-            spark.conf.set("spark.sql.shuffle.partitions", partitions)
-            rows = read_rows(scorer(scorer.tables.labels.repartition(3)))
-            assert rows.keys() == expected.keys()
-            for key, row in rows.items():
-                del row["counted"]  # not a number of the tabulation
-                assert row == {name: expected[key][name] for name in row}, (partitions, key)
-            assert {"ndcg_at_5__sd", "ndcg_at_5__delta_sd", "recall_at_5__pool", "draws"} <= rows["a", "q1"].keys()
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", usual)
-        spark.conf.set("spark.sql.adaptive.enabled", "true")
+    for partitions in ("1", "7", "23"):
+        spark.conf.set("spark.sql.shuffle.partitions", partitions)
+        rows = read_rows(scorer(scorer.tables.labels.repartition(3)))
+        assert rows.keys() == expected.keys()
+        for key, row in rows.items():
+            del row["counted"]  # not a number of the tabulation
+            assert row == {name: expected[key][name] for name in row}, (partitions, key)
+        assert {"ndcg_at_5__sd", "ndcg_at_5__delta_sd", "recall_at_5__pool", "draws"} <= rows["a", "q1"].keys()
 
 
 def test_other_rules_score_the_published_grades_of_what_was_shown(spark: SparkSession) -> None:

@@ -22,7 +22,11 @@ from tests.helpers.lines import write_lines
     [
         ("a.csv", "query,product\n".encode("utf-16"), r"it is UTF-16 \(.*\): convert it to UTF-8: iconv -f UTF-16"),
         ("a.csv", "größe,x\n".encode("latin-1"), r"it is not UTF-8: .*: convert it to UTF-8, as with iconv"),
-        ("a.csv.gz", gzip.compress(b"query,product\n" * 99)[:40], r"end-of-stream.*: it is damaged or was cut off"),
+        (
+            "a.csv.gz",
+            gzip.compress(b"query,product\n" * 99, mtime=0)[:40],
+            r"end-of-stream.*: it is damaged or was cut off",
+        ),
         ("a.parquet", b"PAR1 and no footer", r"it is damaged or was cut off: copy it again"),
         ("a.parquet", b"query,product\n", r"is it Parquet, CSV or JSON\?"),
         ("a.parquet", b"", r"the file is empty"),
