@@ -30,8 +30,8 @@ def judge_rows(impressions: DataFrame, interactions: DataFrame, settings: Denois
 
     The page of an event that belongs to none is `unattributed/` and its id. Tables have all optional columns.
     """
-    packed = pack_log(impressions, interactions, LabelSettings(denoise=settings), None, partitions=1)
-    judged = judge_users(packed, settings, window_days=WINDOW_DAYS, partitions=1)
+    packed = pack_log(impressions, interactions, LabelSettings(denoise=settings), None, buckets=1)
+    judged = judge_users(packed, settings, window_days=WINDOW_DAYS, buckets=1)
     tables = {kind: rows for bundles in (packed, judged) for kind, rows in read_bundles(_collect(bundles)).items()}
     places = read_places(tables)
     outcomes = apply_page_rules(places, tables, settings, None)
@@ -55,7 +55,7 @@ def judge_rows(impressions: DataFrame, interactions: DataFrame, settings: Denois
 def attribute_log(interactions: DataFrame) -> dict[str, tuple[str | None, str]]:
     """Per event its page and where that comes from; no page where it belongs to none."""
     packed = pack_log(interactions.sparkSession.createDataFrame([], IMPRESSION_FIELDS), interactions,
-                      LabelSettings(), None, partitions=1)  # fmt: skip
+                      LabelSettings(), None, buckets=1)  # fmt: skip
     events = read_events(read_bundles(_collect(packed))[Kind.EVENTS])
     attribution = attribute_events(events, WINDOW_DAYS)
     names = name_hashes(events.event, _list_texts(interactions, "event_id"))
