@@ -34,7 +34,7 @@ _LISTS = ("document", "pair", "position")
 
 def choose_partitions(spark: SparkSession, impressions: int | None) -> int:
     """The partitions of the label stage: those of the session for few rows, and enough for many."""
-    usual = int(spark.conf.get("spark.sql.shuffle.buckets") or 1)
+    usual = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     if impressions is None:
         return usual
     return max(1, ceil(impressions / ROWS_OF_TASK), min(usual, ceil(impressions / ROWS_WORTH_A_TASK)))
