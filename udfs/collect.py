@@ -20,6 +20,7 @@ from udfs.order import build_sort_keys, order_rows
 from udfs.ragged import Bools, Floats, Ints, Ragged
 from udfs.tables import TableReader, encode_ids, hash_ids, hash_texts, order_by_code_point, unpack_records
 
+DOC_TEXT = "doc_text"  # in a Spark stage: the id of a ranked document whose `doc_id` is the hash
 ROWS_PER_BLOCK = 1 << 17  # bounds memory, and keeps what the metrics share in the CPU cache
 
 
@@ -151,11 +152,14 @@ def collect_lists(
 ) -> ListCollection:
     """Read the tables. Every system gets a list, possibly empty, for every query with labels or in `queries`.
 
-    With `systems`, the tables come from a Spark stage: `system` is an index into these names, and the rows of rankings
-    and labels hold the columns of their documents. With `draws`, labels have a column `evidence`.
+    With `systems`, the tables come from a Spark stage: `system` is an index into these names, `doc_id` may be the hash
+    of the id, and the rows of rankings and labels hold the columns of their documents. With `draws`, labels have a
+    column `evidence`.
     """
     by_query = [source for source in (rankings, labels, queries, decisions) if source]
-    (query, label_query, *other_query), query_ids = encode_ids(*[source.ids("query_id") for source in by_query])
+    (query, label_query, *other_query), query_ids = encode_ids(
+        *[source.ids("query_id", encoded=systems is not None) for source in by_query]
+    )
     doc, label_doc, *catalogue = hash_ids(*[source.ids("doc_id") for source in (rankings, labels, documents) if source])
     described = read_document_columns(rankings, labels) if systems is not None else None
     columns = described or look_up_documents(doc, label_doc, labels, documents, *catalogue)
@@ -211,7 +215,8 @@ def order_table(
     )
 
     def rank_ids(rows: Ints) -> Ints:
-        return order_by_code_point(rankings.ids("doc_id").take(pa.array(rows)))
+        text = DOC_TEXT if rankings.has(DOC_TEXT) else "doc_id"
+        return order_by_code_point(rankings.ids(text).take(pa.array(rows)))
 
     return order_rows(owner, lists, keys, rank_ids, conventions)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial, reduce
 from typing import Any
 
@@ -16,6 +16,7 @@ from pipelines.inputs.count import CountRequest, CountResult, RowCount, count_ig
 from pipelines.inputs.day_files import LOG
 from pipelines.inputs.days import LogDay, select_pages
 from pipelines.inputs.opinions import add_opinion_columns
+from pipelines.inputs.plain_files import PlainFiles, find_plain_files
 from pipelines.inputs.read import InputTable
 from pipelines.inputs.systems import require_one_file_per_system
 from pipelines.warehouse.concurrent import run_concurrently
@@ -41,6 +42,7 @@ class ValidatedInputs:
     max_grade: float
     from_behaviour: bool  # whether labels are built from a log
     days: tuple[LogDay, ...] = ()  # of the log, where labels are incremental
+    files: Mapping[str, PlainFiles] = field(default_factory=dict)  # of the inputs that workers can read
 
     @property
     def counts(self) -> dict[str, RowCount]:
@@ -131,7 +133,24 @@ def validate_inputs(
         max_grade=TOP_GRADE if from_behaviour else float(results["judgments"].max_grade or 0.0),
         from_behaviour=from_behaviour,
         days=days,
+        files=_find_files(inputs, config, tables, results),
     )
+
+
+def _find_files(
+    inputs: Mapping[str, InputTable],
+    config: Config,
+    tables: Mapping[str, ConformedTable],
+    results: Mapping[str, CountResult],
+) -> dict[str, PlainFiles]:
+    """The files of the inputs that workers can read without Spark."""
+    sources = config.sources()
+    found = {
+        name: find_plain_files(sources[name], inputs[name], table, results[name].rows)
+        for name, table in tables.items()
+        if name not in LOG
+    }
+    return {name: files for name, files in found.items() if files is not None}
 
 
 def describe_input(source: InputTable, count: RowCount) -> dict[str, Any]:

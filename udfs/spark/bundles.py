@@ -70,12 +70,18 @@ def build_bundles(bucket: Ints, tables: Sequence[pa.Table], partitions: int, kin
 
 
 def read_bundles(batches: Iterable[pa.RecordBatch]) -> dict[int, pa.Table]:
-    """The rows of all bundles of each kind as one table, in no particular order."""
+    """The rows of all bundles of each kind as one table, in no particular order.
+
+    A column whose type is narrower in some bundles than in others gets the widest.
+    """
     tables: dict[int, list[pa.Table]] = {}
     for batch in batches:
         for kind, data in zip(batch["kind"].to_pylist(), batch["data"], strict=True):
             tables.setdefault(kind, []).append(pa.ipc.open_stream(data.as_buffer()).read_all())
-    return {kind: pa.concat_tables(parts).unify_dictionaries() for kind, parts in tables.items()}
+    return {
+        kind: pa.concat_tables(parts, promote_options="permissive").unify_dictionaries()
+        for kind, parts in tables.items()
+    }
 
 
 def find_buckets(key: Ints, partitions: int) -> npt.NDArray[np.uint16]:
