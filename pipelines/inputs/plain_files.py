@@ -1,23 +1,23 @@
 """Inputs that workers can read without Spark: Parquet files on this machine whose columns are those of a contract.
 
-Spark decodes, checks and converts row by row what it passes to Python; Arrow reads such files as they are. Spark has
-counted the rows before and rejected none of them: otherwise it has to sort them out again.
+Spark decodes, checks and converts row by row what it passes to Python; Arrow reads such files as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote, urlparse
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.inputs.count import RowCount
 from pipelines.inputs.read import InputTable
 from pipelines.inputs.settings import InputSource
 from schemas.conform import ConformedTable, map_names
 from schemas.table import Table
+from udfs.spark.files import FilePart
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,10 @@ class PlainFiles:
         return self.others.isdisjoint(names)
 
 
-def find_plain_files(
-    source: InputSource, table: InputTable, conformed: ConformedTable, count: RowCount
-) -> PlainFiles | None:
+def find_plain_files(source: InputSource, table: InputTable, conformed: ConformedTable) -> PlainFiles | None:
     """The files of an input, if reading them gives its rows; None where only Spark knows how to."""
     shaped = source.table or source.view or source.where or source.explode or source.options
-    if source.format != "parquet" or shaped or not table.is_local or count.rejected or count.ignored:
+    if source.format != "parquet" or shaped or not table.is_local:
         return None
     if not str(table.raw.sparkSession.conf.get("spark.master", "")).startswith("local"):
         return None
@@ -68,8 +66,6 @@ def find_plain_files(
     try:
         schemas, files = zip(*[_describe_file(path) for path in sorted(paths)], strict=True)
     except (OSError, pa.ArrowException):  # Spark reports what cannot be read
-        return None
-    if sum(sum(file.groups) for file in files) != count.read:
         return None
     plain = {
         name: there
@@ -97,19 +93,16 @@ def _is_plain(schema: pa.Schema, name: str, wanted: str) -> bool:
     return bool(pa.types.is_signed_integer(kind) or is_float) and wanted in ("int", "double")[is_float:]
 
 
-def split_files(tables: Sequence[PlainFiles], rows: int) -> list[tuple[PlainFiles, str, tuple[int, ...]]]:
-    """Parts of about `rows` rows of the files of these tables: the table, the file, and the numbers of row groups."""
-    parts: list[tuple[PlainFiles, str, tuple[int, ...]]] = []
-    for table in tables:
-        for file in table.files:
-            count = max(1, round(sum(file.groups) / rows))
-            limit, groups, filled = sum(file.groups) / count, list[int](), 0
-            for number, size in enumerate(file.groups):
-                groups.append(number)
-                filled += size
-                if filled >= limit:
-                    parts.append((table, file.path, tuple(groups)))
-                    groups, filled = [], 0
-            if groups:
-                parts.append((table, file.path, tuple(groups)))
+def split_files(files: PlainFiles, names: Collection[str], rows: int) -> list[FilePart]:
+    """The columns of the files that have these names, in parts of about `rows` rows."""
+    columns = {name: there for name, there in files.columns.items() if name in names}
+    types = {name: files.contract[name].type for name in columns}
+    parts = []
+    for file in files.files:
+        size = sum(file.groups)
+        limit = size / max(1, round(size / rows))
+        taken = np.minimum((np.cumsum(file.groups) - file.groups) // limit, size // limit)
+        for number in np.unique(taken):
+            groups = tuple(np.flatnonzero(taken == number).tolist())
+            parts.append(FilePart(files.contract.name, file.path, groups, columns, types))
     return parts

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pipelines.config.model import Config
 from pipelines.inputs.contracts import resolve_contract
 from pipelines.inputs.count import CountRequest, CountResult, RowCount, count_ignored, count_rows
+from pipelines.inputs.count_files import count_files
 from pipelines.inputs.day_files import LOG
 from pipelines.inputs.days import LogDay, select_pages
 from pipelines.inputs.opinions import add_opinion_columns
@@ -42,7 +43,7 @@ class ValidatedInputs:
     max_grade: float
     from_behaviour: bool  # whether labels are built from a log
     days: tuple[LogDay, ...] = ()  # of the log, where labels are incremental
-    files: Mapping[str, PlainFiles] = field(default_factory=dict)  # of the inputs that workers can read
+    files: Mapping[str, PlainFiles] = field(default_factory=dict)  # that workers can read; all their rows fit
 
     @property
     def counts(self) -> dict[str, RowCount]:
@@ -107,11 +108,14 @@ def validate_inputs(
                     contract, inputs[name].raw.schema, source.columns, config.labels.opinions
                 )
             tables[name] = conform(inputs[name].raw, contract, columns=source.columns)
+    files = _find_files(inputs, config, tables)
+    tables |= {name: replace(tables[name], known_rows=plain.rows) for name, plain in files.items()}
     requests = build_requests(tables)
+    known = _count_files(inputs, files, requests)
 
     def count_input(name: str) -> CountResult:
         with raise_input_errors(_describe_place(name, inputs[name])):
-            result = count(tables[name], requests.get(name, CountRequest()))
+            result = known.get(name) or count(tables[name], requests.get(name, CountRequest()))
             ignored = count_ignored(inputs[name].ignored)
             return replace(result, rows=replace(result.rows, ignored=ignored))
 
@@ -133,24 +137,30 @@ def validate_inputs(
         max_grade=TOP_GRADE if from_behaviour else float(results["judgments"].max_grade or 0.0),
         from_behaviour=from_behaviour,
         days=days,
-        files=_find_files(inputs, config, tables, results),
+        files={name: plain for name, plain in files.items() if name in known},
     )
 
 
 def _find_files(
-    inputs: Mapping[str, InputTable],
-    config: Config,
-    tables: Mapping[str, ConformedTable],
-    results: Mapping[str, CountResult],
+    inputs: Mapping[str, InputTable], config: Config, tables: Mapping[str, ConformedTable]
 ) -> dict[str, PlainFiles]:
     """The files of the inputs that workers can read without Spark."""
     sources = config.sources()
     found = {
-        name: find_plain_files(sources[name], inputs[name], table, results[name].rows)
-        for name, table in tables.items()
-        if name not in LOG
+        name: find_plain_files(sources[name], inputs[name], table) for name, table in tables.items() if name not in LOG
     }
     return {name: files for name, files in found.items() if files is not None}
+
+
+def _count_files(
+    inputs: Mapping[str, InputTable], files: Mapping[str, PlainFiles], requests: Mapping[str, CountRequest]
+) -> dict[str, CountResult]:
+    """The counts of these inputs, of which all rows fit."""
+    if not files:
+        return {}
+    spark = next(iter(inputs.values())).raw.sparkSession
+    with raise_input_errors(", ".join(_describe_place(name, inputs[name]) for name in files)):
+        return count_files(spark, files, {name: requests.get(name, CountRequest()) for name in files})
 
 
 def describe_input(source: InputTable, count: RowCount) -> dict[str, Any]:

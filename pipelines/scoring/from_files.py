@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -11,7 +11,8 @@ from pyspark.sql import types as T
 
 from pipelines.inputs.plain_files import PlainFiles, split_files
 from udfs.spark.bundles import BUNDLES, exchange
-from udfs.spark.divide import LABELS, QUERIES, RANKINGS, FilePart, divide_files
+from udfs.spark.divide import LABELS, QUERIES, RANKINGS, divide_files
+from udfs.spark.files import FilePart
 from udfs.spark.score import ScoreRequest, score_bundles
 from udfs.spark.worker import run_in_worker
 
@@ -53,20 +54,15 @@ def score_files(
 
 
 def _list_parts(files: ListFiles, request: ScoreRequest, cores: int) -> list[FilePart]:
-    kinds = {id(table): kind for kind, table in files.tables.items()}
-    rows = sum(table.rows for table in files.tables.values())
-    parts = []
-    for table, path, groups in split_files(list(files.tables.values()), max(1, ceil(rows / (PARTS_PER_CORE * cores)))):
-        kind = kinds[id(table)]
-        columns = _select_columns(table, kind, request)
-        types = {name: table.contract[name].type for name in columns}
-        parts.append(FilePart(kind, path, groups, {name: table.columns[name] for name in columns}, types))
-    return parts
+    rows = ceil(sum(table.rows for table in files.tables.values()) / (PARTS_PER_CORE * cores))
+    return [
+        part
+        for kind, table in files.tables.items()
+        for part in split_files(table, _list_columns(kind, request), max(1, rows))
+    ]
 
 
-def _select_columns(table: PlainFiles, kind: int, request: ScoreRequest) -> list[str]:
+def _list_columns(kind: int, request: ScoreRequest) -> list[str]:
     """The columns to read of a table."""
-    read: Collection[str] = _READ[kind]
-    if kind == RANKINGS and request.conventions.order != "rank":
-        read = [name for name in read if name != "rank"]
-    return [name for name in (*read, *(request.segments if kind == QUERIES else ())) if name in table.columns]
+    unread = () if kind != RANKINGS or request.conventions.order == "rank" else ("rank",)
+    return [name for name in (*_READ[kind], *(request.segments if kind == QUERIES else ())) if name not in unread]
