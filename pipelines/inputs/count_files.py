@@ -19,6 +19,7 @@ from pipelines.inputs.count import (
     limit_groups,
 )
 from pipelines.inputs.plain_files import PlainFiles, split_files
+from schemas.table import Table
 from udfs.spark.file_counts import COUNTED, FileCount, FileSample, count_part, count_parts, merge_counts
 from udfs.spark.worker import run_in_worker
 
@@ -72,7 +73,7 @@ def _build_result(count: FileCount, files: PlainFiles, request: CountRequest) ->
     }
     sample = None
     if request.sample is not None and count.sample is not None:
-        sample = _merge_equal_rows(count.sample, list(request.sample.columns))
+        sample = _merge_equal_rows(count.sample, list(request.sample.columns), files.contract)
         if sample.num_rows + max(len(count.systems), 1) > limit_groups(request):
             sample = None
     return CountResult(
@@ -96,11 +97,12 @@ def _find_value(fitting: FittingRows, count: FileCount, files: PlainFiles) -> An
     return 0
 
 
-def _merge_equal_rows(rows: pa.Table, columns: list[str]) -> pa.Table:
+def _merge_equal_rows(rows: pa.Table, columns: list[str], contract: Table) -> pa.Table:
     """The sampled rows in the columns of the request; equal ones are one row."""
     for name in columns:
         if name not in rows.column_names:  # columns that the files lack, and ids that are garbled: there are none
-            rows = rows.append_column(name, pa.nulls(len(rows), pa.string()))
+            kind = contract.arrow_schema().field(name).type if name in contract.names else pa.string()
+            rows = rows.append_column(name, pa.nulls(len(rows), kind))
     keys = [*columns, *[name for name in ("system",) if name in rows.column_names]]
     merged = rows.group_by(keys).aggregate([([], "count_all")])
     return merged.select([*keys, "count_all"]).rename_columns([*keys, "rows"])

@@ -100,7 +100,7 @@ def split_files(files: PlainFiles, names: Collection[str], rows: int) -> list[Fi
     parts = []
     for file in files.files:
         size = sum(file.groups)
-        limit = size / max(1, round(size / rows))
+        limit = max(1.0, size / max(1, round(size / rows)))
         taken = np.minimum((np.cumsum(file.groups) - file.groups) // limit, size // limit)
         for number in np.unique(taken):
             groups = tuple(np.flatnonzero(taken == number).tolist())

@@ -60,6 +60,7 @@ def build_query_samples(inputs: Mapping[str, ConformedTable], *, target: int) ->
                 columns=tuple(columns),
                 below=_find_limit(share),
                 limit=SLACK * target,
+                ids=tuple(_list_ids(conformed.table)),
                 doubtful=GARBLED,
                 longest=MAX_SAMPLED_TEXT,
             ),
@@ -149,9 +150,12 @@ def _max_rows(tables: Collection[str], target: int) -> int:
 
 def _select_garbled(table: Table) -> Column:
     """The ids of a row where one of them is garbled, else null."""
-    names = [c.name for c in table.columns if c.type == "string" and (c.name.endswith("_id") or c.name == "system")]
-    ids = F.concat_ws(" ", *names)
+    ids = F.concat_ws(" ", *_list_ids(table))
     return F.when(ids.rlike(GARBLED), _abbreviate(ids))
+
+
+def _list_ids(table: Table) -> list[str]:
+    return [c.name for c in table.columns if c.type == "string" and (c.name.endswith("_id") or c.name == "system")]
 
 
 def _shorten(table: Table, name: str) -> Column:

@@ -19,6 +19,7 @@ from udfs.ragged import Ints
 
 BUNDLES = "bucket int, kind int, data binary"
 ROWS_AT_ONCE = 1 << 19  # of a task that makes bundles; it holds so many in memory
+BYTES_AT_ONCE = 1 << 28  # likewise, for long texts
 _SEED = 42  # of Spark's hash
 _DEEP = 64  # numbers to try per partition
 
@@ -29,15 +30,16 @@ def exchange(bundles: DataFrame, partitions: int) -> DataFrame:
 
 
 def collect_rows(batches: Iterable[pa.RecordBatch], most: int = ROWS_AT_ONCE) -> Iterator[pa.Table]:
-    """Tables of about `most` rows from the batches of a task; no table for no rows."""
-    waiting, rows = [], 0
+    """Tables of about `most` rows, fewer where they are long, from the batches of a task; no table for no rows."""
+    waiting, rows, size = [], 0, 0
     for batch in batches:
         if batch.num_rows:
             waiting.append(batch)
             rows += batch.num_rows
-        if rows >= most:
+            size += batch.nbytes
+        if rows >= most or size >= BYTES_AT_ONCE:
             yield pa.Table.from_batches(waiting)
-            waiting, rows = [], 0
+            waiting, rows, size = [], 0, 0
     if waiting:
         yield pa.Table.from_batches(waiting)
 

@@ -36,6 +36,7 @@ class FileSample:
     columns: tuple[str, ...]
     below: int
     limit: int  # rows
+    ids: tuple[str, ...]  # columns of ids
     doubtful: str  # a pattern of ids that are left to Spark
     longest: int  # bytes of a text; longer ones are left to Spark
 
@@ -189,22 +190,22 @@ def _select_sample(rows: pa.Table, sample: FileSample) -> pa.Table:
     mask = np.concatenate([np.zeros(0, dtype=np.bool_), *masks])
     if mask.sum() > sample.limit:  # Spark can tell whether these are equal rows
         raise DoubtfulRowsError
-    names = [name for name in rows.column_names if name in (*sample.columns, "system")]
+    names = [name for name in rows.column_names if name in (*sample.columns, *sample.ids, "system")]
     chosen = rows.select(names).filter(pa.array(mask))
     for name in names:
         if pa.types.is_dictionary(chosen[name].type):
             chosen = chosen.set_column(chosen.schema.get_field_index(name), name, chosen[name].cast(pa.string()))
     for name in names:
-        if not pa.types.is_string(chosen[name].type):
-            continue
-        _require_short(chosen[name], sample)
+        if pa.types.is_string(chosen[name].type):
+            _require_plain(chosen[name], sample)
+    chosen = chosen.select([name for name in names if name in (*sample.columns, "system")])
     if DOCUMENT in sample.columns:
         texts = chosen["doc_id"].combine_chunks().cast(pa.large_string())
         chosen = chosen.append_column(DOCUMENT, pa.array(hash_like_spark(texts)))
     return chosen
 
 
-def _require_short(texts: pa.ChunkedArray, sample: FileSample) -> None:
+def _require_plain(texts: pa.ChunkedArray, sample: FileSample) -> None:
     """Stop where an id is too long for a sample, or garbled."""
     longest = pc.max(pc.binary_length(texts)).as_py() or 0
     if longest > sample.longest or pc.any(pc.match_substring_regex(texts, sample.doubtful), min_count=0).as_py():

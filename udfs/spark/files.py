@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 REPEATED = ("query_id", "system")  # ids that repeat are read as dictionaries
-_BATCH_ROWS = 1 << 16
+_BATCH_ROWS = 1 << 15
 _TYPES = {"int": pa.int32(), "double": pa.float64(), "string": pa.string()}
 
 
