@@ -152,14 +152,11 @@ def collect_lists(
 ) -> ListCollection:
     """Read the tables. Every system gets a list, possibly empty, for every query with labels or in `queries`.
 
-    With `systems`, the tables come from a Spark stage: `system` is an index into these names, `doc_id` may be the hash
-    of the id, and the rows of rankings and labels hold the columns of their documents. With `draws`, labels have a
-    column `evidence`.
+    With `systems`, the tables come from a Spark stage: `system` is an index into these names, `doc_id` may be a hash,
+    and rankings and labels hold the columns of their documents. With `draws`, labels have a column `evidence`.
     """
     by_query = [source for source in (rankings, labels, queries, decisions) if source]
-    (query, label_query, *other_query), query_ids = encode_ids(
-        *[source.ids("query_id", encoded=systems is not None) for source in by_query]
-    )
+    (query, label_query, *other_query), query_ids = _encode_queries(by_query, in_stage=systems is not None)
     doc, label_doc, *catalogue = hash_ids(*[source.ids("doc_id") for source in (rankings, labels, documents) if source])
     described = read_document_columns(rankings, labels) if systems is not None else None
     columns = described or look_up_documents(doc, label_doc, labels, documents, *catalogue)
@@ -202,6 +199,11 @@ def collect_lists(
         query_row=query_row,
         sets=columns.sets,
     )
+
+
+def _encode_queries(sources: list[TableReader], *, in_stage: bool) -> tuple[list[Ints], pa.Array]:
+    """The query of each row of these tables as a code, and the queries; in a Spark stage they may be codes already."""
+    return encode_ids(*[source.ids("query_id", encoded=in_stage) for source in sources])
 
 
 def order_table(

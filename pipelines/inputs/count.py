@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from schemas.conform import IGNORED, SOURCE_FILE, ConformedTable
 from schemas.errors import DataQualityError
-from udfs.spark.file_counts import FileSample
+from udfs.spark.file_counts import QuerySample
 
 MAX_IGNORED = 50  # reasons to ignore a row that are recorded
 MAX_GROUPS = 1000  # reasons × systems of one input; only their counts reach the driver
@@ -71,7 +71,7 @@ class RowSample:
     columns: Mapping[str, SparkColumn]
     where: SparkColumn
     limit: int  # a sample with more rows is dropped as a whole
-    of_files: FileSample | None = None  # the same rows, for workers that read the files of an input
+    of_files: QuerySample | None = None  # the same rows, for workers that read the files of an input
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from pipelines.inputs.count import (
 )
 from pipelines.inputs.plain_files import PlainFiles, split_files
 from schemas.table import Table
-from udfs.spark.file_counts import COUNTED, FileCount, FileSample, count_part, count_parts, merge_counts
+from udfs.spark.file_counts import COUNTED, FileCount, QuerySample, count_part, count_parts, merge_counts
 from udfs.spark.worker import run_in_worker
 
 ROWS_PER_PART = 2_000_000
@@ -57,7 +57,7 @@ def count_files(
 
 def _is_known(files: PlainFiles, request: CountRequest) -> bool:
     """Whether the values of the request follow from the counts of rows that fit."""
-    sample: FileSample | None = None if request.sample is None else request.sample.of_files
+    sample: QuerySample | None = None if request.sample is None else request.sample.of_files
     known = all(isinstance(each, RowAggregate) and each.fitting is not None for each in request.aggregates.values())
     return known and not files.others and request.split is None and (request.sample is None or sample is not None)
 

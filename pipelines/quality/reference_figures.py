@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pipelines.inputs.count import RowSample
 from schemas.conform import ConformedTable
 from schemas.table import Table
-from udfs.spark.file_counts import BUCKETS, DOCUMENT, FileSample
+from udfs.spark.file_counts import BUCKETS, DOCUMENT, QuerySample
 
 BY_QUERY = ("rankings", "judgments", "opinions", "queries", "decisions")
 BY_PAGE = ("impressions", "interactions")
@@ -56,7 +56,7 @@ def build_query_samples(inputs: Mapping[str, ConformedTable], *, target: int) ->
             columns,
             where=in_sample & conformed.reason.isNull(),
             limit=SLACK * target,
-            of_files=FileSample(
+            of_files=QuerySample(
                 columns=tuple(columns),
                 below=_find_limit(share),
                 limit=SLACK * target,

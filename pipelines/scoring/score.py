@@ -7,7 +7,7 @@ is carried by all rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import ceil
@@ -169,8 +169,25 @@ def score_lists(
     if from_files and files is not None and files.can_read(segments):
         partitions = _count_partitions(rows, cores, usual)
         return score_files(spark, files, request, schema, partitions=partitions, cores=cores).select(*columns)
+    stream = _stack_tables(rankings, tables, systems, segments, needs, draws)
+    if rows:
+        by_query = stream.repartition(_count_partitions(rows, cores, usual), "query_id")
+    else:
+        by_query = stream.repartition("query_id")
+    return by_query.mapInArrow(run_in_worker(score_queries(request)), schema).select(*columns)
+
+
+def _stack_tables(
+    rankings: DataFrame,
+    tables: ScoringTables,
+    systems: Sequence[str],
+    segments: Sequence[str],
+    needs: Collection[str],
+    draws: LabelDraws | None,
+) -> DataFrame:
+    """The rows of all tables as one stream of a few shared columns."""
     documents = None
-    if tables.documents is not None and not needs.isdisjoint({"documents", "subtopics"}):
+    if tables.documents is not None and {"documents", "subtopics"}.intersection(needs):
         documents = _select_documents(tables.documents)
     parts = [
         _select_rankings(rankings, documents, systems),
@@ -182,12 +199,7 @@ def score_lists(
         )
     if "decisions" in needs and tables.decisions is not None:
         parts.append(_select_decisions(tables.decisions, systems))
-    stream = reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
-    if rows:
-        by_query = stream.repartition(_count_partitions(rows, cores, usual), "query_id")
-    else:
-        by_query = stream.repartition("query_id")
-    return by_query.mapInArrow(run_in_worker(score_queries(request)), schema).select(*columns)
+    return reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
 
 
 def _count_partitions(rows: int, cores: int, usual: int) -> int:

@@ -37,7 +37,7 @@ def build_frames() -> dict[str, pd.DataFrame]:
     rankings["rank"] = rankings["rank"].mask(rng.random(len(rankings)) < 0.4).astype("Int64")
     rankings["score"] = rng.integers(0, 3, len(rankings)).astype(float)
     queries = pd.concat([frames["queries"], frames["queries"].tail(2).assign(weight=9.0)])
-    queries["device"] = np.where(np.arange(len(queries)) % 3 == 0, None, "phone")
+    queries["device"] = [None if at % 3 == 0 else "phone" for at in range(len(queries))]
     frames |= {"rankings": rankings, "queries": queries}
     return {name: frame.sample(frac=1, random_state=5) for name, frame in frames.items()}
 
@@ -60,7 +60,7 @@ def run(spark: SparkSession, config: Config) -> Manifest:
 
 def read(config: Config, manifest: Manifest, table: str) -> list[tuple[Any, ...]]:
     path = Storage(config.warehouse).path(manifest.tables[table].path)
-    rows = duckdb.sql(f"SELECT * FROM read_parquet('{path}/*.parquet', hive_partitioning=false)").fetchall()
+    rows = duckdb.execute(f"SELECT * FROM read_parquet('{path}/*.parquet', hive_partitioning=false)").fetchall()
     return sorted(rows, key=repr)
 
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from udfs.collect import DOC_TEXT
 from udfs.spark.bundles import build_bundles, collect_rows, find_buckets
-from udfs.spark.files import FilePart, cast_numbers, narrow_numbers, read_part
+from udfs.spark.files import FilePart, cast_columns, narrow_numbers, read_file_part
 from udfs.tables import encode_ids, hash_ids, hash_texts
 
 RANKINGS, LABELS, QUERIES = range(3)  # the kinds of bundles
@@ -31,7 +31,7 @@ def divide_files(parts: Sequence[FilePart], systems: Sequence[str], partitions: 
             for number in batch.column(0).to_pylist():
                 part = parts[number]
                 kind = KINDS[part.table]
-                for rows in collect_rows(read_part(part)):
+                for rows in collect_rows(read_file_part(part)):
                     yield divide_by_query(_prepare_rows(rows, part, systems), kind, partitions)
 
     return run
@@ -66,7 +66,7 @@ def divide_by_query(rows: pa.Table, kind: int, partitions: int) -> pa.RecordBatc
 
 def _prepare_rows(rows: pa.Table, part: FilePart, systems: Sequence[str]) -> pa.Table:
     """The rows in the types of the contract, with what scoring needs of them."""
-    kind, rows = KINDS[part.table], cast_numbers(rows, part)
+    kind, rows = KINDS[part.table], cast_columns(rows, part)
     for name, type_name in part.types.items():
         if type_name != "string":
             rows = rows.set_column(rows.schema.get_field_index(name), name, narrow_numbers(rows[name]))

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from schemas.table import MAX_TEXT, Column, Table
 from udfs.spark.bundles import collect_rows
-from udfs.spark.files import FilePart, cast_numbers, read_part
+from udfs.spark.files import FilePart, cast_columns, read_file_part
 from udfs.xxhash import hash_like_spark
 
 COUNTED = "counted binary"
@@ -30,7 +30,7 @@ Batches = Iterable[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
-class FileSample:
+class QuerySample:
     """Whole queries to collect: those whose hash, modulo `BUCKETS`, is below a limit."""
 
     columns: tuple[str, ...]
@@ -59,7 +59,7 @@ class DoubtfulRowsError(Exception):
 
 
 def count_parts(
-    parts: Sequence[FilePart], contracts: Mapping[str, Table], samples: Mapping[str, FileSample]
+    parts: Sequence[FilePart], contracts: Mapping[str, Table], samples: Mapping[str, QuerySample]
 ) -> Callable[[Batches], Batches]:
     """The function from numbers of parts to their counts, pickled; that of a part with doubtful rows is None."""
 
@@ -73,10 +73,10 @@ def count_parts(
     return run
 
 
-def count_part(part: FilePart, contract: Table, sample: FileSample | None) -> FileCount | None:
+def count_part(part: FilePart, contract: Table, sample: QuerySample | None) -> FileCount | None:
     """The counts of a part; None where rows are doubtful."""
     try:
-        chunks = [_count_rows(rows, part, contract, sample) for rows in collect_rows(read_part(part))]
+        chunks = [_count_rows(rows, part, contract, sample) for rows in collect_rows(read_file_part(part))]
         return merge_counts(chunks)
     except (DoubtfulRowsError, pa.ArrowException):
         return None
@@ -101,11 +101,11 @@ def merge_counts(counts: Sequence[FileCount]) -> FileCount:
     )
 
 
-def _count_rows(raw: pa.Table, part: FilePart, contract: Table, sample: FileSample | None) -> FileCount:
+def _count_rows(raw: pa.Table, part: FilePart, contract: Table, sample: QuerySample | None) -> FileCount:
     for name in part.columns:
         _require_fit(raw[name], contract[name])
     _require_one_of(raw, contract)
-    rows = cast_numbers(raw, part)
+    rows = cast_columns(raw, part)
     texts = [name for name in part.columns if contract[name].type == "string"]
     max_grade, grades = None, dict[int, int]()
     if "grade" in part.columns:
@@ -177,7 +177,7 @@ def _sum_lengths(values: pa.ChunkedArray) -> int:
     return total
 
 
-def _select_sample(rows: pa.Table, sample: FileSample) -> pa.Table:
+def _select_sample(rows: pa.Table, sample: QuerySample) -> pa.Table:
     """The rows of the sampled queries."""
     encoded = rows["query_id"].unify_dictionaries()
     masks = []
@@ -205,7 +205,7 @@ def _select_sample(rows: pa.Table, sample: FileSample) -> pa.Table:
     return chosen
 
 
-def _require_plain(texts: pa.ChunkedArray, sample: FileSample) -> None:
+def _require_plain(texts: pa.ChunkedArray, sample: QuerySample) -> None:
     """Stop where an id is too long for a sample, or garbled."""
     longest = pc.max(pc.binary_length(texts)).as_py() or 0
     if longest > sample.longest or pc.any(pc.match_substring_regex(texts, sample.doubtful), min_count=0).as_py():

@@ -25,7 +25,7 @@ class FilePart:
     types: Mapping[str, str]  # of the columns in the contract
 
 
-def read_part(part: FilePart) -> Iterator[pa.RecordBatch]:
+def read_file_part(part: FilePart) -> Iterator[pa.RecordBatch]:
     """The rows of the part, with the names of the contract and the types of the file."""
     repeated = [part.columns[name] for name in REPEATED if name in part.columns]
     names = list(part.columns)
@@ -36,7 +36,7 @@ def read_part(part: FilePart) -> Iterator[pa.RecordBatch]:
             yield pa.RecordBatch.from_arrays([batch.column(part.columns[name]) for name in names], names=names)
 
 
-def cast_numbers(rows: pa.Table, part: FilePart) -> pa.Table:
+def cast_columns(rows: pa.Table, part: FilePart) -> pa.Table:
     """The rows with numbers and other texts in the types of the contract; dictionaries stay."""
     for name in part.columns:
         if name not in REPEATED:

@@ -21,14 +21,14 @@ from schemas.table import Table
 from tests.unit.assay.test_evaluate import simulate
 from udfs.spark.bundles import build_bundles, read_bundles
 from udfs.spark.divide import divide_files
-from udfs.spark.file_counts import FileCount, FileSample, count_part, count_parts
+from udfs.spark.file_counts import FileCount, QuerySample, count_part, count_parts
 from udfs.spark.files import FilePart, narrow_numbers
 from udfs.spark.score import ScoreRequest, score_bundles
 from udfs.tables import encode_ids
 from udfs.xxhash import hash_like_spark
 
 IDS = ("query_id", "doc_id")
-SAMPLE = FileSample((*IDS, "document"), below=1 << 19, limit=1000, ids=IDS, doubtful="Ã", longest=40)
+SAMPLE = QuerySample((*IDS, "document"), below=1 << 19, limit=1000, ids=IDS, doubtful="Ã", longest=40)
 
 
 def write_part(folder: Path, contract: Table, columns: dict[str, Any], group: int = 3) -> FilePart:
@@ -87,7 +87,7 @@ def test_rows_that_fit_are_counted(tmp_path: Path) -> None:
     rankings["score"] = [0.5] * 5
     count = count_part(write_part(tmp_path, RANKINGS, rankings), RANKINGS, SAMPLE)
     assert count is not None
-    assert (count.rows, count.systems, count.text_bytes) == (5, {"s", "t"}, 5 + 20 + 11)
+    assert (count.rows, count.systems, count.text_bytes) == (5, frozenset("st"), 5 + 20 + 11)
     assert count.nulls == {"system": 0, "query_id": 0, "doc_id": 0, "rank": 1, "score": 0}
     hashes = hash_like_spark(pa.array(rankings["query_id"], pa.large_string()))
     inside = [at for at, number in enumerate(hashes.tolist()) if number % (1 << 20) < 1 << 19]
@@ -133,7 +133,7 @@ def test_a_row_that_may_not_fit_is_left_to_spark(tmp_path: Path, contract: Table
     columns: dict[str, Any] = {"query_id": ["q", "p"]}
     columns |= {"doc_id": ["d", "e"]} if contract is not QUERIES else {}
     columns |= {"grade": [1.0, 0.0]} if contract is JUDGMENTS else {}
-    everything = FileSample(("query_id",), below=1 << 20, limit=10, ids=IDS, doubtful="Ã", longest=40)
+    everything = QuerySample(("query_id",), below=1 << 20, limit=10, ids=IDS, doubtful="Ã", longest=40)
     part = write_part(tmp_path, contract, columns | changes)
     assert count_part(part, contract, everything) is None
 
@@ -141,7 +141,7 @@ def test_a_row_that_may_not_fit_is_left_to_spark(tmp_path: Path, contract: Table
 def test_a_sample_over_its_limit_is_left_to_spark(tmp_path: Path) -> None:
     part = write_part(tmp_path, JUDGMENTS, {"query_id": ["q"] * 4, "doc_id": list("abcd"), "grade": [1.0] * 4}, group=9)
     for limit, rows in ((4, 4), (3, None)):
-        sample = FileSample(IDS, below=1 << 20, limit=limit, ids=IDS, doubtful="Ã", longest=40)
+        sample = QuerySample(IDS, below=1 << 20, limit=limit, ids=IDS, doubtful="Ã", longest=40)
         count = count_part(part, JUDGMENTS, sample)
         assert (None if count is None or count.sample is None else count.sample.num_rows) == rows
 
