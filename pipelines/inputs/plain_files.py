@@ -88,7 +88,7 @@ def _is_plain(schema: pa.Schema, name: str, wanted: str) -> bool:
         return False
     kind = schema.field(at[0]).type
     if wanted == "string":
-        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_signed_integer(kind))
     is_float = pa.types.is_float32(kind) or pa.types.is_float64(kind)
     return bool(pa.types.is_signed_integer(kind) or is_float) and wanted in ("int", "double")[is_float:]
 

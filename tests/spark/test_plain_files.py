@@ -39,6 +39,8 @@ def build_frames() -> dict[str, pd.DataFrame]:
     queries = pd.concat([frames["queries"], frames["queries"].tail(2).assign(weight=9.0)])
     queries["device"] = [None if at % 3 == 0 else "phone" for at in range(len(queries))]
     frames |= {"rankings": rankings, "queries": queries}
+    for frame in frames.values():  # whole numbers as ids
+        frame["query_id"] = frame["query_id"].str.slice(-2).astype(int) - 7
     return {name: frame.sample(frac=1, random_state=5) for name, frame in frames.items()}
 
 
@@ -92,10 +94,10 @@ def test_files_give_the_run_that_spark_gives(
 
 def test_a_file_with_a_row_that_does_not_fit_is_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
     frames = build_frames()
-    frames["judgments"].iloc[5, 0] = " "
+    frames["judgments"].iloc[5, 1] = " "
     validated = validate(spark, build_config(tmp_path, frames))
     assert set(validated.files) == {"rankings", "queries"}
-    assert validated.counts["judgments"].rejected == {"query_id: empty": 1}
+    assert validated.counts["judgments"].rejected == {"doc_id: empty": 1}
     assert validated.counts["rankings"].kept == len(frames["rankings"])
 
 

@@ -26,14 +26,22 @@ class FilePart:
 
 
 def read_file_part(part: FilePart) -> Iterator[pa.RecordBatch]:
-    """The rows of the part, with the names of the contract and the types of the file."""
+    """The rows of the part under the names of the contract: texts, ids that repeat as dictionaries, and numbers."""
     repeated = [part.columns[name] for name in REPEATED if name in part.columns]
-    names = list(part.columns)
     with pq.ParquetFile(part.file, read_dictionary=repeated) as file:
         for batch in file.iter_batches(
             _BATCH_ROWS, row_groups=list(part.groups), columns=list(part.columns.values()), use_threads=False
         ):
-            yield pa.RecordBatch.from_arrays([batch.column(part.columns[name]) for name in names], names=names)
+            columns = {name: _write_text(batch.column(there), name, part) for name, there in part.columns.items()}
+            yield pa.RecordBatch.from_pydict(columns)
+
+
+def _write_text(values: pa.Array, name: str, part: FilePart) -> pa.Array:
+    """The column as it is, or whole numbers as text where the contract has text."""
+    if part.types[name] != "string" or not pa.types.is_integer(values.type):
+        return values
+    texts = values.cast(pa.string())
+    return texts.dictionary_encode() if name in REPEATED else texts
 
 
 def cast_columns(rows: pa.Table, part: FilePart) -> pa.Table:
