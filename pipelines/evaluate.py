@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -73,7 +74,6 @@ def evaluate(
             labels = scorer.tables.labels
             query_metrics = _publish_query_metrics(run.attempt, scorer(labels))
             require_clean_lists(query_metrics, conventions)
-            require_common_queries(query_metrics, scorer)
         with run.stage("conclude"):
             scored = ScoredRun(
                 query_metrics=query_metrics,
@@ -87,7 +87,8 @@ def evaluate(
                 graded=None if published is None else published.judgments,
                 sheet=sheet,
             )
-            conclusions = conclude(run.attempt, scored, config)
+            require = partial(require_common_queries, query_metrics, scorer)  # its error is raised first
+            _, conclusions = run_concurrently([require, partial(conclude, run.attempt, scored, config)])
         return run.commit(
             conventions=conventions.model_dump(),
             gate=[verdict.model_dump() for verdict in conclusions.verdicts],

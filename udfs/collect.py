@@ -20,6 +20,7 @@ from udfs.order import build_sort_keys, order_rows
 from udfs.ragged import Bools, Floats, Ints, Ragged
 from udfs.tables import TableReader, encode_ids, hash_ids, hash_texts, order_by_code_point, unpack_records
 
+DOC_TEXT = "doc_text"  # in a Spark stage: the id of a ranked document whose `doc_id` is the hash
 ROWS_PER_BLOCK = 1 << 17  # bounds memory, and keeps what the metrics share in the CPU cache
 
 
@@ -151,11 +152,11 @@ def collect_lists(
 ) -> ListCollection:
     """Read the tables. Every system gets a list, possibly empty, for every query with labels or in `queries`.
 
-    With `systems`, the tables come from a Spark stage: `system` is an index into these names, and the rows of rankings
-    and labels hold the columns of their documents. With `draws`, labels have a column `evidence`.
+    With `systems`, the tables come from a Spark stage: `system` is an index into these names, `doc_id` may be a hash,
+    and rankings and labels hold the columns of their documents. With `draws`, labels have a column `evidence`.
     """
     by_query = [source for source in (rankings, labels, queries, decisions) if source]
-    (query, label_query, *other_query), query_ids = encode_ids(*[source.ids("query_id") for source in by_query])
+    (query, label_query, *other_query), query_ids = _encode_queries(by_query, in_stage=systems is not None)
     doc, label_doc, *catalogue = hash_ids(*[source.ids("doc_id") for source in (rankings, labels, documents) if source])
     described = read_document_columns(rankings, labels) if systems is not None else None
     columns = described or look_up_documents(doc, label_doc, labels, documents, *catalogue)
@@ -200,6 +201,11 @@ def collect_lists(
     )
 
 
+def _encode_queries(sources: list[TableReader], *, in_stage: bool) -> tuple[list[Ints], pa.Array]:
+    """The query of each row of these tables as a code, and the queries; in a Spark stage they may be codes already."""
+    return encode_ids(*[source.ids("query_id", encoded=in_stage) for source in sources])
+
+
 def order_table(
     rankings: TableReader, owner: Ints, lists: Ragged, conventions: Conventions
 ) -> tuple[Ints | None, Bools | None]:
@@ -211,7 +217,8 @@ def order_table(
     )
 
     def rank_ids(rows: Ints) -> Ints:
-        return order_by_code_point(rankings.ids("doc_id").take(pa.array(rows)))
+        text = DOC_TEXT if rankings.has(DOC_TEXT) else "doc_id"
+        return order_by_code_point(rankings.ids(text).take(pa.array(rows)))
 
     return order_rows(owner, lists, keys, rank_ids, conventions)
 

@@ -111,12 +111,15 @@ class TableReader:
             return pa.array(self._table[column], from_pandas=True)
         return self._table.get_column(column).to_arrow() if self.kind == "polars" else self._table.column(column)
 
-    def ids(self, column: str) -> pa.ChunkedArray:
-        """A column without nulls."""
-        values = self.column(column)
+    def ids(self, column: str, *, encoded: bool = False) -> pa.ChunkedArray:
+        """A column without nulls; where ids are `encoded`, a dictionary of text stays one."""
+        values = self._arrow(column) if encoded and self._is_encoded(column) else self.column(column)
         if values.null_count:
             raise InputError(f"{self.name}.{column} is empty in {values.null_count} rows", hint="fill or drop them")
         return values
+
+    def _is_encoded(self, column: str) -> bool:
+        return self.kind == "pyarrow" and pa.types.is_dictionary(self._table.schema.field(column).type)
 
     def numbers(self, column: str) -> Floats:
         """A column as floats, NaN for null."""
@@ -130,6 +133,8 @@ class TableReader:
 
 def encode_ids(*columns: pa.ChunkedArray) -> tuple[list[Ints], pa.Array]:
     """The columns as codes of one dictionary, and that dictionary as strings, in order of first appearance."""
+    if any(pa.types.is_dictionary(column.type) for column in columns):
+        return _unify_codes(columns)
     joined = _concat(columns)
     if _in_runs(joined[:ROWS_AT_ONCE]):  # compare the ids of a run instead of hashing them
         runs = pc.run_end_encode(joined, run_end_type=pa.int64())
@@ -139,6 +144,20 @@ def encode_ids(*columns: pa.ChunkedArray) -> tuple[list[Ints], pa.Array]:
         distinct = pc.dictionary_encode(joined)
         codes = distinct.indices.to_numpy().astype(np.int64)
     return _split(codes, columns), distinct.dictionary.cast(pa.large_string())
+
+
+def _unify_codes(columns: tuple[pa.ChunkedArray, ...]) -> tuple[list[Ints], pa.Array]:
+    """The same where some columns are dictionaries of text, none of which has a text that no row has."""
+    encoded = pa.dictionary(pa.int32(), pa.string())
+    chunks = [
+        chunk if pa.types.is_dictionary(column.type) else chunk.dictionary_encode()
+        for column in columns
+        for chunk in column.chunks
+    ]
+    unified = pa.chunked_array([chunk.cast(encoded) for chunk in chunks], encoded).unify_dictionaries().chunks
+    dictionary = unified[0].dictionary if unified else pa.array([], pa.string())
+    codes = np.concatenate([np.zeros(0, dtype=np.int64), *[chunk.indices.to_numpy() for chunk in unified]])
+    return _split(codes, columns), dictionary.cast(pa.large_string())
 
 
 def _in_runs(ids: pa.Array) -> bool:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from schemas.conform import IGNORED, SOURCE_FILE, ConformedTable
 from schemas.errors import DataQualityError
+from udfs.spark.file_counts import QuerySample
 
 MAX_IGNORED = 50  # reasons to ignore a row that are recorded
 MAX_GROUPS = 1000  # reasons × systems of one input; only their counts reach the driver
@@ -35,11 +36,21 @@ class RowCount:
 
 
 @dataclass(frozen=True)
+class FittingRows:
+    """The value of an aggregate over rows that all fit their contract."""
+
+    counts: Literal["rows", "nulls", "nothing", "grades"]
+    column: str | None = None  # whose nulls are counted
+    grade: int | None = None
+
+
+@dataclass(frozen=True)
 class RowAggregate:
     """An aggregate over all rows of an input; null over no rows."""
 
     value: SparkColumn
     merge: Literal["sum", "min", "max"] = "sum"  # how partial results combine: rows are aggregated in groups
+    fitting: FittingRows | None = None  # what it is where all rows fit, if that is known
 
 
 @dataclass(frozen=True)
@@ -60,6 +71,7 @@ class RowSample:
     columns: Mapping[str, SparkColumn]
     where: SparkColumn
     limit: int  # a sample with more rows is dropped as a whole
+    of_files: QuerySample | None = None  # the same rows, for workers that read the files of an input
 
 
 @dataclass(frozen=True)
@@ -99,7 +111,7 @@ def count_rows(table: ConformedTable, request: CountRequest) -> CountResult:
     aggregates = dict(enumerate(request.aggregates.values()))
     counted = _aggregate(table, request)
     sample = request.sample
-    if sample is not None and counted.num_rows > _limit_groups(request):
+    if sample is not None and counted.num_rows > limit_groups(request):
         sample = None
         counted = _aggregate(table, replace(request, sample=None))
     groups = _merge_groups(table.table.name, counted, aggregates)
@@ -159,7 +171,7 @@ def _name(number: int) -> str:
     return f"value_{number}"
 
 
-def _limit_groups(request: CountRequest) -> int:
+def limit_groups(request: CountRequest) -> int:
     """How many groups the pass may have; one more means too many systems, or a sample over its limit."""
     return MAX_GROUPS * request.count_splits() + (0 if request.sample is None else request.sample.limit)
 
@@ -190,7 +202,7 @@ def _aggregate(table: ConformedTable, request: CountRequest) -> pa.Table:
     counted = table.marked_rows.groupBy(*keys).agg(
         F.count("*").alias("rows"), max_grade.alias("max_grade"), text_bytes.alias("text_bytes"), *values
     )
-    return counted.limit(_limit_groups(request) + 1).toArrow()
+    return counted.limit(limit_groups(request) + 1).toArrow()
 
 
 def _count_by_split(counted: pa.Table) -> dict[str | None, int]:

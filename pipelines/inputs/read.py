@@ -34,6 +34,7 @@ class InputTable:
     skipped: tuple[str, ...] = ()  # files and folders beside those that were read
     is_costly: bool = False  # whether a preset joins and sorts a log to read it, so that it should be read once
     file_schema: StructType | None = None  # the columns of its files, before any expression
+    is_local: bool = False  # whether its files have been listed without Spark, on this machine
 
 
 def read_input(
@@ -82,6 +83,7 @@ def _read(spark: SparkSession, name: str, source: RawSource, date: dt.date, list
             return InputTable(
                 raw=raw, places=(source.table,), missing_days=(), files=0, digest=hash_totals(*_sum_hashes(raw))
             )
+    is_local = listing is not None
     listing = listing or list_with_spark(spark, name, source, date)
     with raise_input_errors(f"inputs.{name}: {', '.join(listing.places)}"), _locate_key(name):
         read = FORMATS[source.format].find_reader(name)
@@ -98,6 +100,7 @@ def _read(spark: SparkSession, name: str, source: RawSource, date: dt.date, list
         digest=listing.digest,
         skipped=listing.skipped,
         file_schema=rows.schema,
+        is_local=is_local,
     )
 
 

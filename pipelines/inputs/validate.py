@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial, reduce
 from typing import Any
 
@@ -13,9 +13,11 @@ from pyspark.sql import functions as F
 from pipelines.config.model import Config
 from pipelines.inputs.contracts import resolve_contract
 from pipelines.inputs.count import CountRequest, CountResult, RowCount, count_ignored, count_rows
+from pipelines.inputs.count_files import count_files
 from pipelines.inputs.day_files import LOG
 from pipelines.inputs.days import LogDay, select_pages
 from pipelines.inputs.opinions import add_opinion_columns
+from pipelines.inputs.plain_files import PlainFiles, find_plain_files
 from pipelines.inputs.read import InputTable
 from pipelines.inputs.systems import require_one_file_per_system
 from pipelines.warehouse.concurrent import run_concurrently
@@ -41,6 +43,7 @@ class ValidatedInputs:
     max_grade: float
     from_behaviour: bool  # whether labels are built from a log
     days: tuple[LogDay, ...] = ()  # of the log, where labels are incremental
+    files: Mapping[str, PlainFiles] = field(default_factory=dict)  # that workers can read; all their rows fit
 
     @property
     def counts(self) -> dict[str, RowCount]:
@@ -106,11 +109,14 @@ def validate_inputs(
                     contract, inputs[name].raw.schema, source.columns, config.labels.opinions
                 )
             tables[name] = conform(inputs[name].raw, contract, columns=source.columns)
+    files = _find_files(inputs, config, tables)
+    tables |= {name: replace(tables[name], known_rows=plain.rows) for name, plain in files.items()}
     requests = build_requests(tables)
+    known = _count_files(inputs, files, requests)
 
     def count_input(name: str) -> CountResult:
         with raise_input_errors(_describe_place(name, inputs[name])):
-            result = count(tables[name], requests.get(name, CountRequest()))
+            result = known.get(name) or count(tables[name], requests.get(name, CountRequest()))
             ignored = count_ignored(inputs[name].ignored)
             return replace(result, rows=replace(result.rows, ignored=ignored))
 
@@ -132,7 +138,30 @@ def validate_inputs(
         max_grade=TOP_GRADE if from_behaviour else float(results["judgments"].max_grade or 0.0),
         from_behaviour=from_behaviour,
         days=days,
+        files={name: plain for name, plain in files.items() if name in known},
     )
+
+
+def _find_files(
+    inputs: Mapping[str, InputTable], config: Config, tables: Mapping[str, ConformedTable]
+) -> dict[str, PlainFiles]:
+    """The files of the inputs that workers can read without Spark."""
+    sources = config.sources()
+    found = {
+        name: find_plain_files(sources[name], inputs[name], table) for name, table in tables.items() if name not in LOG
+    }
+    return {name: files for name, files in found.items() if files is not None}
+
+
+def _count_files(
+    inputs: Mapping[str, InputTable], files: Mapping[str, PlainFiles], requests: Mapping[str, CountRequest]
+) -> dict[str, CountResult]:
+    """The counts of these inputs, of which all rows fit."""
+    if not files:
+        return {}
+    spark = next(iter(inputs.values())).raw.sparkSession
+    with raise_input_errors(", ".join(_describe_place(name, inputs[name]) for name in files)):
+        return count_files(spark, files, {name: requests.get(name, CountRequest()) for name in files})
 
 
 def describe_input(source: InputTable, count: RowCount) -> dict[str, Any]:

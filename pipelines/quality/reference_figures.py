@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pipelines.inputs.count import RowSample
 from schemas.conform import ConformedTable
 from schemas.table import Table
+from udfs.spark.file_counts import BUCKETS, DOCUMENT, QuerySample
 
 BY_QUERY = ("rankings", "judgments", "opinions", "queries", "decisions")
 BY_PAGE = ("impressions", "interactions")
@@ -28,7 +29,6 @@ GARBLED = "[\\x00-\\x1f\\x7f\ufffd]|[\u00c2\u00c3][\u0080-\u00bf]|\u00e2\u20ac"
 _ONE_PER_PAGE = ("query_id", "user_id", "system")
 _QUERY_COLUMNS = ("query_id", "doc_id", "rank")  # the system is a key of the counts already
 _PAGE_COLUMNS = ("serp_id", "doc_id", "position", *_ONE_PER_PAGE)
-_BUCKETS = 1 << 20
 SAMPLED_SHARE = "looked_at"  # the figure with the share of the rows that was sampled; absent where all were
 MAX_SAMPLED_TEXT = 400  # bytes of an id in a sample
 SLACK = 2  # a sample may have this many times its target of rows: a page or query may be far longer than the others
@@ -43,15 +43,28 @@ def build_query_samples(inputs: Mapping[str, ConformedTable], *, target: int) ->
     by_query = {name: conformed for name, conformed in inputs.items() if name in BY_QUERY}
     if not by_query:
         return {}
-    in_sample = _hash_below("query_id", _compute_share(_count_rows(by_query), target))
+    share = _compute_share(_count_rows(by_query), target)
+    in_sample = _hash_below("query_id", share)
     samples = {}
     for name, conformed in by_query.items():
         names = conformed.table.names
         columns = {c: _shorten(conformed.table, c) for c in _QUERY_COLUMNS if c in names} | {
             "garbled": _select_garbled(conformed.table)
         }
-        columns |= {"document": F.xxhash64("doc_id")} if "doc_id" in names else {}
-        samples[name] = RowSample(columns, where=in_sample & conformed.reason.isNull(), limit=SLACK * target)
+        columns |= {DOCUMENT: F.xxhash64("doc_id")} if "doc_id" in names else {}
+        samples[name] = RowSample(
+            columns,
+            where=in_sample & conformed.reason.isNull(),
+            limit=SLACK * target,
+            of_files=QuerySample(
+                columns=tuple(columns),
+                below=_find_limit(share),
+                limit=SLACK * target,
+                ids=tuple(_list_ids(conformed.table)),
+                doubtful=GARBLED,
+                longest=MAX_SAMPLED_TEXT,
+            ),
+        )
     return samples
 
 
@@ -86,11 +99,14 @@ def collect_reference_figures(
 
 def _count_rows(inputs: Mapping[str, ConformedTable]) -> dict[str, int]:
     """The rows of each input; formats that store their number of rows are not scanned."""
+    known = {name: conformed.known_rows for name, conformed in inputs.items() if conformed.known_rows is not None}
     counts = [
         conformed.marked_rows.agg(F.count("*").alias("rows")).select(F.lit(name).alias("table"), "rows")
         for name, conformed in inputs.items()
+        if name not in known
     ]
-    return {row["table"]: row["rows"] for row in reduce(DataFrame.unionByName, counts).collect()}
+    counted = reduce(DataFrame.unionByName, counts).collect() if counts else []
+    return known | {row["table"]: row["rows"] for row in counted}
 
 
 def _compute_share(counts: Mapping[str, int], target: int) -> float:
@@ -99,7 +115,11 @@ def _compute_share(counts: Mapping[str, int], target: int) -> float:
 
 def _hash_below(unit: str, share: float) -> Column:
     """Whether the hash of a unit falls into this share of all hashes."""
-    return F.lit(True) if share >= 1 else F.xxhash64(unit).bitwiseAND(F.lit(_BUCKETS - 1)) < round(share * _BUCKETS)
+    return F.lit(True) if share >= 1 else F.xxhash64(unit).bitwiseAND(F.lit(BUCKETS - 1)) < _find_limit(share)
+
+
+def _find_limit(share: float) -> int:
+    return BUCKETS if share >= 1 else round(share * BUCKETS)
 
 
 def _sample_rows(inputs: Mapping[str, ConformedTable], unit: str, counts: Mapping[str, int], target: int) -> Rows:
@@ -130,9 +150,12 @@ def _max_rows(tables: Collection[str], target: int) -> int:
 
 def _select_garbled(table: Table) -> Column:
     """The ids of a row where one of them is garbled, else null."""
-    names = [c.name for c in table.columns if c.type == "string" and (c.name.endswith("_id") or c.name == "system")]
-    ids = F.concat_ws(" ", *names)
+    ids = F.concat_ws(" ", *_list_ids(table))
     return F.when(ids.rlike(GARBLED), _abbreviate(ids))
+
+
+def _list_ids(table: Table) -> list[str]:
+    return [c.name for c in table.columns if c.type == "string" and (c.name.endswith("_id") or c.name == "system")]
 
 
 def _shorten(table: Table, name: str) -> Column:

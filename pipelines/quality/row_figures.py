@@ -10,16 +10,16 @@ from typing import Any, Literal
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from pipelines.inputs.count import Aggregate, RowAggregate, SplitCount
+from pipelines.inputs.count import Aggregate, FittingRows, RowAggregate, SplitCount
 from pipelines.inputs.listing import window_dates
 from pipelines.inputs.settings import InputSource
 from schemas.conform import ConformedTable
 from schemas.table import Table
+from udfs.spark.file_counts import GRADES
 
 EARLIEST = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 LONGEST_VISIT = 86_400  # seconds; longer ones are in another unit
 OUTSIDE = "outside"  # of the window
-GRADES = range(-1, 11)  # human grades are counted by whole numbers; the first and last include all beyond them
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,10 @@ def build_aggregates(table: ConformedTable, source: InputSource, date: dt.date) 
     """The aggregates that the checks need of an input, beyond its row counts."""
     days = list_requested_days(source, date) or []
     columns = [name for name in _list_optional_columns(table.table) if name in table.source_columns]
-    empty: Aggregates = {FigureKey("empty", name): RowAggregate(F.count_if(F.col(name).isNull())) for name in columns}
+    empty: Aggregates = {
+        FigureKey("empty", name): RowAggregate(F.count_if(F.col(name).isNull()), fitting=FittingRows("nulls", name))
+        for name in columns
+    }
     return _build_table_aggregates(table.table.name, days, date) | empty
 
 
@@ -105,7 +108,12 @@ def _build_table_aggregates(name: str, days: Sequence[str], date: dt.date) -> Ag
         }
     if name == "judgments":
         rounded = F.least(F.greatest(F.floor("grade"), F.lit(GRADES[0])), F.lit(GRADES[-1]))
-        return {FigureKey("grades", str(grade)): RowAggregate(F.count_if(rounded == grade)) for grade in GRADES}
+        return {
+            FigureKey("grades", str(grade)): RowAggregate(
+                F.count_if(rounded == grade), fitting=FittingRows("grades", grade=grade)
+            )
+            for grade in GRADES
+        }
     return {}
 
 

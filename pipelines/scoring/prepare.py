@@ -15,6 +15,7 @@ from pipelines.labels.judgments import select_label_judgments
 from pipelines.labels.pool import LogEvidence
 from pipelines.labels.prior import LabelPosterior, publish_posterior
 from pipelines.labels.publish import PublishedLabels
+from pipelines.scoring.from_files import ListFiles
 from pipelines.scoring.page_traffic import KEY, PageLists, build_page_lists
 from pipelines.scoring.score import Scorer, ScoringTables
 from pipelines.scoring.systems import score_systems
@@ -106,7 +107,16 @@ def build_scorer(
         baseline=config.compare.baseline,
         counting=config.counting,
         pages=pages,
+        files=_find_files(inputs) if labels is None and pages is None else None,
     )
+
+
+def _find_files(inputs: ValidatedInputs) -> ListFiles | None:
+    """The files of the judged lists, where workers can read all of them."""
+    rankings, judgments, queries = (inputs.files.get(name) for name in ("rankings", "judgments", "queries"))
+    if rankings is None or judgments is None or "chance" in inputs.tables["judgments"].source_columns:
+        return None
+    return None if queries is None and "queries" in inputs.tables else ListFiles(rankings, judgments, queries)
 
 
 def _choose_draws(

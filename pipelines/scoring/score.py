@@ -7,7 +7,7 @@ is carried by all rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import ceil
@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from pipelines.scoring.from_files import ListFiles, score_files
 from pipelines.scoring.page_traffic import PageLists
 from schemas.outputs import QUERY_METRICS
 from schemas.table import Column as TableColumn
@@ -32,6 +33,7 @@ from udfs.tabulate import DELTA_SD, DRAWS, SD
 ROWS_PER_PARTITION = 2_000_000  # the most a Python worker holds at once, in about 0.7 GB
 ROWS_PER_TASK = 400_000  # the target once every core has a task: each takes a while to start
 ROWS_WORTH_A_TASK = 100_000  # fewer are not worth a task, even where a core is idle
+_NEEDED_TABLES = {"documents", "subtopics", "decisions"}  # needs of metrics that only Spark can join
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ class Scorer:
     baseline: str | None = None  # the system that the spread of differences over draws is against
     counting: CountingRule | None = None  # by what a query counts; the first metric by default
     pages: PageLists | None = None  # the pages and all lists, where segments are of the log
+    files: ListFiles | None = None  # of the rankings and `tables`, where workers can read them
 
     def __call__(self, labels: DataFrame) -> DataFrame:
         """Score by these labels; they are drawn if they have the column that `draws` needs.
@@ -113,6 +116,7 @@ class Scorer:
             draws=self.draws if drawn else None,
             baseline=self.baseline,
             counting=self.counting,
+            files=self.files if labels is self.tables.labels else None,
         )
 
 
@@ -128,6 +132,7 @@ def score_lists(
     draws: LabelDraws | None = None,
     baseline: str | None = None,
     counting: CountingRule | None = None,
+    files: ListFiles | None = None,
 ) -> DataFrame:
     """One row per system and query: every metric, and the counts behind it.
 
@@ -136,22 +141,10 @@ def score_lists(
 
     With `draws`, labels have the column that it needs (`evidence`, or `grade_sd` for human grades); metrics then have
     their spread over draws, and the result a column `draws` beside the contract, for the estimates.
+
+    With `files` of the same tables, workers read these where that is enough.
     """
     needs = {need for spec in specs for need in spec.metric.needs}
-    documents = None
-    if tables.documents is not None and not needs.isdisjoint({"documents", "subtopics"}):
-        documents = _select_documents(tables.documents)
-    parts = [
-        _select_rankings(rankings, documents, systems),
-        _select_labels(tables.labels, documents, draws, with_subtopics="subtopics" in needs),
-    ]
-    if tables.queries is not None:
-        parts.append(
-            tables.queries.select("query_id", _source(QUERY), _to_json_line(segments), F.col("weight").alias("value"))
-        )
-    if "decisions" in needs and tables.decisions is not None:
-        parts.append(_select_decisions(tables.decisions, systems))
-    stream = reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
     baseline = baseline if draws is not None and baseline in systems else None
     table = build_query_metrics_contract(segments, specs, drawn=draws is not None, baseline=baseline)
     columns = [*table.names, DRAWS] if draws is not None else table.names
@@ -169,23 +162,55 @@ def score_lists(
     schema = table.struct()
     if draws is not None:
         schema = schema.add(DRAWS, T.BinaryType())
-    by_query = _repartition_by_query(stream, rows)
+    spark = rankings.sparkSession
+    usual = int(spark.conf.get("spark.sql.shuffle.partitions") or 0)
+    cores = _count_cores(spark, usual)
+    from_files = draws is None and rows >= ROWS_WORTH_A_TASK and needs.isdisjoint(_NEEDED_TABLES)
+    if from_files and files is not None and files.can_read(segments):
+        partitions = _count_partitions(rows, cores, usual)
+        return score_files(spark, files, request, schema, partitions=partitions, cores=cores).select(*columns)
+    stream = _stack_tables(rankings, tables, systems, segments, needs, draws)
+    if rows:
+        by_query = stream.repartition(_count_partitions(rows, cores, usual), "query_id")
+    else:
+        by_query = stream.repartition("query_id")
     return by_query.mapInArrow(run_in_worker(score_queries(request)), schema).select(*columns)
 
 
-def _repartition_by_query(stream: DataFrame, rows: int) -> DataFrame:
-    """The rows of each query in one partition, with fewer partitions than usual for few rows, more for very many.
+def _stack_tables(
+    rankings: DataFrame,
+    tables: ScoringTables,
+    systems: Sequence[str],
+    segments: Sequence[str],
+    needs: Collection[str],
+    draws: LabelDraws | None,
+) -> DataFrame:
+    """The rows of all tables as one stream of a few shared columns."""
+    documents = None
+    if tables.documents is not None and {"documents", "subtopics"}.intersection(needs):
+        documents = _select_documents(tables.documents)
+    parts = [
+        _select_rankings(rankings, documents, systems),
+        _select_labels(tables.labels, documents, draws, with_subtopics="subtopics" in needs),
+    ]
+    if tables.queries is not None:
+        parts.append(
+            tables.queries.select("query_id", _source(QUERY), _to_json_line(segments), F.col("weight").alias("value"))
+        )
+    if "decisions" in needs and tables.decisions is not None:
+        parts.append(_select_decisions(tables.decisions, systems))
+    return reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
+
+
+def _count_partitions(rows: int, cores: int, usual: int) -> int:
+    """The partitions by query: fewer than usual for few rows, more for very many.
 
     If the number of rows is unknown, Spark chooses by their size: the two or three partitions that it makes of small
     data would leave cores idle.
     """
-    if not rows:
-        return stream.repartition("query_id")
-    spark = stream.sparkSession
-    usual = int(spark.conf.get("spark.sql.shuffle.partitions") or 0)
-    busy = min(_count_cores(spark, usual), ceil(rows / ROWS_WORTH_A_TASK))
+    busy = min(cores, ceil(rows / ROWS_WORTH_A_TASK))
     enough = min(max(ceil(rows / ROWS_PER_TASK), busy), usual)
-    return stream.repartition(max(enough, ceil(rows / ROWS_PER_PARTITION)), "query_id")
+    return max(enough, ceil(rows / ROWS_PER_PARTITION))
 
 
 def _count_cores(spark: SparkSession, otherwise: int) -> int:

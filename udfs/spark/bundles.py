@@ -20,6 +20,7 @@ from udfs.ragged import Ints
 
 BUNDLES = "bucket int, kind int, data binary"
 ROWS_AT_ONCE = 1 << 19  # of a task that makes bundles; it holds so many in memory
+BYTES_AT_ONCE = 1 << 28  # likewise, for long texts
 _SEED = 42  # of Spark's hash
 _DEEP = 64  # numbers to try per partition
 
@@ -33,15 +34,16 @@ def exchange(bundles: DataFrame, buckets: int, partitions: int | None = None) ->
 
 
 def collect_rows(batches: Iterable[pa.RecordBatch], most: int = ROWS_AT_ONCE) -> Iterator[pa.Table]:
-    """Tables of about `most` rows from the batches of a task; no table for no rows."""
-    waiting, rows = [], 0
+    """Tables of about `most` rows, fewer where they are long, from the batches of a task; no table for no rows."""
+    waiting, rows, size = [], 0, 0
     for batch in batches:
         if batch.num_rows:
             waiting.append(batch)
             rows += batch.num_rows
-        if rows >= most:
+            size += batch.nbytes
+        if rows >= most or size >= BYTES_AT_ONCE:
             yield pa.Table.from_batches(waiting)
-            waiting, rows = [], 0
+            waiting, rows, size = [], 0, 0
     if waiting:
         yield pa.Table.from_batches(waiting)
 
@@ -76,7 +78,8 @@ def build_bundles(bucket: Ints, tables: Sequence[pa.Table], kind: int = 0) -> pa
 def read_bundles(batches: Iterable[pa.RecordBatch], label: str | None = None) -> dict[int, pa.Table]:
     """The rows of all bundles of each kind as one table, in no particular order.
 
-    `label` is a column of numbers beside the bundles, which becomes one of their rows.
+    `label` is a column of numbers beside the bundles, which becomes one of their rows. A column whose type is narrower in
+    some bundles than in others gets the widest.
     """
     tables: dict[int, list[pa.Table]] = {}
     for batch in batches:
@@ -87,7 +90,10 @@ def read_bundles(batches: Iterable[pa.RecordBatch], label: str | None = None) ->
                 values = pa.array(np.full(table.num_rows, -1 if number is None else number, dtype=np.int64))
                 table = table.append_column(label, values)
             tables.setdefault(kind, []).append(table)
-    return {kind: pa.concat_tables(parts).unify_dictionaries() for kind, parts in tables.items()}
+    return {
+        kind: pa.concat_tables(parts, promote_options="permissive").unify_dictionaries()
+        for kind, parts in tables.items()
+    }
 
 
 def read_bundle(data: pa.BinaryScalar) -> pa.Table:

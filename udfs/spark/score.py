@@ -13,11 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
-from udfs.collect import collect_lists
+from udfs.collect import DOC_TEXT, collect_lists
 from udfs.conventions import Conventions
 from udfs.draws import LabelDraws
 from udfs.ragged import Bools
 from udfs.registry import MetricSpec, parse_metrics
+from udfs.spark.bundles import read_bundles
+from udfs.spark.divide import LABELS, QUERIES, RANKINGS
 from udfs.statistics.counting import CountingRule
 from udfs.tables import TableReader, join_bytes, slice_bytes
 from udfs.tabulate import DRAWS, tabulate_metrics
@@ -71,6 +73,52 @@ def score_queries(request: ScoreRequest) -> Callable[[Batches], Batches]:
     return run
 
 
+def score_bundles(request: ScoreRequest) -> Callable[[Batches], Batches]:
+    """The same function from bundles of rankings, labels and queries, as `udfs.spark.divide` makes them."""
+
+    def run(batches: Batches) -> Batches:
+        specs = parse_metrics(request.metrics)
+        tables = read_bundles(batches)
+        if tables:
+            yield from _split_rows(_score_tables(_name_tables(tables, request), specs, request))
+
+    return run
+
+
+def _name_tables(bundled: Mapping[int, pa.Table], request: ScoreRequest) -> _Tables:
+    """The tables by the kinds of their bundles; those without rows are empty."""
+    number = "rank" if request.conventions.order == "rank" else "score"
+    columns = {"query_id": pa.string(), "doc_id": pa.int64()}
+    of_lists = {**columns, DOC_TEXT: pa.string(), "system": pa.int16(), number: pa.float64()}
+    of_queries = {"query_id": pa.string(), "weight": pa.float64(), **dict.fromkeys(request.segments, pa.string())}
+    queries = bundled.get(QUERIES, _build_empty(of_queries))
+    queries = queries.set_column(
+        queries.schema.get_field_index("query_id"), "query_id", queries["query_id"].cast(pa.string())
+    )
+    known = [name for name in of_queries if name in queries.column_names]
+    decisions = _build_empty({"query_id": pa.string(), "system": pa.int64(), **DECISION_COLUMNS})
+    return _Tables(
+        rankings=bundled.get(RANKINGS, _build_empty(of_lists)),
+        labels=bundled.get(LABELS, _build_empty({**columns, "grade": pa.float64()})),
+        queries=put_smallest_last(queries.select(known), ["query_id"]),
+        decisions=decisions,
+    )
+
+
+def _build_empty(columns: Mapping[str, pa.DataType]) -> pa.Table:
+    return pa.schema(columns.items()).empty_table()
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """The rows of a partition."""
+
+    rankings: pa.Table
+    labels: pa.Table
+    queries: pa.Table
+    decisions: pa.Table
+
+
 def _score_rows(table: pa.Table, specs: Sequence[MetricSpec], request: ScoreRequest) -> pa.RecordBatch:
     source = np.concatenate([chunk.to_numpy() for chunk in table["source"].chunks])
     order = ["rank", "score"] if request.conventions.order == "rank" else ["score"]
@@ -85,11 +133,15 @@ def _score_rows(table: pa.Table, specs: Sequence[MetricSpec], request: ScoreRequ
     decisions = _select_rows(table, source <= DECISION, "query_id", "text")
     decisions = decisions.append_column("system", pa.array(DECISION - source[source <= DECISION]))
     decisions = _parse_text(decisions, DECISION_COLUMNS, "query_id", "system")
+    return _score_tables(_Tables(rankings, labels, queries, decisions), specs, request)
+
+
+def _score_tables(tables: _Tables, specs: Sequence[MetricSpec], request: ScoreRequest) -> pa.RecordBatch:
     collected = collect_lists(
-        TableReader(rankings, "rankings"),
-        TableReader(labels, "labels"),
-        queries=TableReader(queries, "queries"),
-        decisions=TableReader(decisions, "decisions"),
+        TableReader(tables.rankings, "rankings"),
+        TableReader(tables.labels, "labels"),
+        queries=TableReader(tables.queries, "queries"),
+        decisions=TableReader(tables.decisions, "decisions"),
         systems=pa.array(request.systems, pa.string()),
         conventions=request.conventions,
         draws=request.draws,
@@ -104,7 +156,7 @@ def _score_rows(table: pa.Table, specs: Sequence[MetricSpec], request: ScoreRequ
     )
     columns["query_id"] = columns["query_id"].cast(pa.string())
     row = collected.query_row[collected.query]
-    segments = queries.take(pa.array(row, mask=row < 0)).combine_chunks()
+    segments = tables.queries.take(pa.array(row, mask=row < 0)).combine_chunks()
     columns |= {name: pa.concat_arrays(segments[name].chunks) for name in request.segments}
     columns["counted"] = (request.counting or CountingRule(specs[0].key if specs else "")).mark(columns)
     # Spark takes the columns of a batch by their order, so it must be that of the contract.

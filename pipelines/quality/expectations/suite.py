@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pipelines.inputs.count import RowAggregate, RowCount
+from pipelines.inputs.count import FittingRows, RowAggregate, RowCount
 from pipelines.quality.expectations.count_sheet import CountSheet, MetricKey
 from pipelines.quality.expectations.rules import RULES, USABLE
 from pipelines.quality.results import Result, format_samples
@@ -69,7 +69,7 @@ class ContractSuites:
         """The aggregates over all `rows` that the suite of this contract needs; no job is started."""
         self._sheets[table.name] = sheet = CountSheet(table.name)
         self._run(table.name, rows, table.expectations(), "BOOLEAN_ONLY", sheet)
-        return {key: RowAggregate(column) for key, column in sheet.requested.items()}
+        return {key: RowAggregate(column, fitting=_find_fitting(key)) for key, column in sheet.requested.items()}
 
     def validate_counts(
         self, table: Table, rows: DataFrame, values: Mapping[Hashable, Any], *, tolerated: float
@@ -134,6 +134,15 @@ def check_usable_rows(table: str, count: RowCount, *, tolerated: float, sample: 
         reason=USABLE.reason,
         advice=USABLE.advice,
     )
+
+
+def _find_fitting(key: MetricKey) -> FittingRows | None:
+    """The value of a metric where all rows fit the contract that the suite was built from."""
+    if key.metric == "table.row_count":
+        return FittingRows("rows")
+    if key.metric == "column_values.nonnull.unexpected_count":
+        return FittingRows("nulls", key.column)
+    return FittingRows("nothing") if key.metric.endswith(".unexpected_count") else None
 
 
 def _identify(result: ExpectationValidationResult) -> tuple[str, str]:

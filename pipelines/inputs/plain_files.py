@@ -1,0 +1,108 @@
+"""Inputs that workers can read without Spark: Parquet files on this machine whose columns are those of a contract.
+
+Spark decodes, checks and converts row by row what it passes to Python; Arrow reads such files as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote, urlparse
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.inputs.read import InputTable
+from pipelines.inputs.settings import InputSource
+from schemas.conform import ConformedTable, map_names
+from schemas.table import Table
+from udfs.spark.files import FilePart
+
+
+@dataclass(frozen=True)
+class PlainFile:
+    """A file, and the rows of each of its row groups."""
+
+    path: str
+    groups: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PlainFiles:
+    """The files of an input.
+
+    `columns` has the name in the files of each column of the contract that they have, without those of `others`, whose
+    values only Spark knows how to read.
+    """
+
+    files: tuple[PlainFile, ...]
+    columns: Mapping[str, str]
+    others: frozenset[str]
+    contract: Table
+
+    @property
+    def rows(self) -> int:
+        return sum(sum(file.groups) for file in self.files)
+
+    def can_read(self, names: Collection[str]) -> bool:
+        """Whether workers can read these columns, as far as the files have them."""
+        return self.others.isdisjoint(names)
+
+
+def find_plain_files(source: InputSource, table: InputTable, conformed: ConformedTable) -> PlainFiles | None:
+    """The files of an input, if reading them gives its rows; None where only Spark knows how to."""
+    shaped = source.table or source.view or source.where or source.explode or source.options
+    if source.format != "parquet" or shaped or not table.is_local:
+        return None
+    if not str(table.raw.sparkSession.conf.get("spark.master", "")).startswith("local"):
+        return None
+    columns = map_names(table.raw.columns, conformed.table, source.columns)
+    if not set(columns) <= set(conformed.table.names):  # arrays of documents, which become rows
+        return None
+    paths = [unquote(urlparse(uri).path) for uri in table.raw.inputFiles()]
+    if not paths or any("=" in path for path in paths):  # Spark reads columns from the names of folders
+        return None
+    try:
+        schemas, files = zip(*[_describe_file(path) for path in sorted(paths)], strict=True)
+    except (OSError, pa.ArrowException):  # Spark reports what cannot be read
+        return None
+    plain = {
+        name: there
+        for name, there in columns.items()
+        if all(_is_plain(schema, there, conformed.table[name].type) for schema in schemas)
+    }
+    return PlainFiles(files, plain, frozenset(columns.keys() - plain.keys()), conformed.table)
+
+
+def _describe_file(path: str) -> tuple[pa.Schema, PlainFile]:
+    with pq.ParquetFile(path) as file:
+        rows = tuple(file.metadata.row_group(at).num_rows for at in range(file.num_row_groups))
+        return file.schema_arrow, PlainFile(path, rows)
+
+
+def _is_plain(schema: pa.Schema, name: str, wanted: str) -> bool:
+    """Whether a file has the column, in a type that Arrow casts to that of the contract as Spark does."""
+    at = schema.get_all_field_indices(name)
+    if len(at) != 1:
+        return False
+    kind = schema.field(at[0]).type
+    if wanted == "string":
+        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_signed_integer(kind))
+    is_float = pa.types.is_float32(kind) or pa.types.is_float64(kind)
+    return bool(pa.types.is_signed_integer(kind) or is_float) and wanted in ("int", "double")[is_float:]
+
+
+def split_files(files: PlainFiles, names: Collection[str], rows: int) -> list[FilePart]:
+    """The columns of the files that have these names, in parts of about `rows` rows."""
+    columns = {name: there for name, there in files.columns.items() if name in names}
+    types = {name: files.contract[name].type for name in columns}
+    parts = []
+    for file in files.files:
+        size = sum(file.groups)
+        limit = max(1.0, size / max(1, round(size / rows)))
+        taken = np.minimum((np.cumsum(file.groups) - file.groups) // limit, size // limit)
+        for number in np.unique(taken):
+            groups = tuple(np.flatnonzero(taken == number).tolist())
+            parts.append(FilePart(files.contract.name, file.path, groups, columns, types))
+    return parts
