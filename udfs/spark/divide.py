@@ -61,7 +61,7 @@ def divide_by_query(rows: pa.Table, kind: int, partitions: int) -> pa.RecordBatc
             codes.slice(starts[at], sizes[at]), names.slice(first_query[at], queries[at])
         )
         bundles.append(others.slice(starts[at], sizes[at]).append_column("query_id", own))
-    return build_bundles(filled, bundles, partitions, kind)
+    return build_bundles(filled, bundles, kind)
 
 
 def _prepare_rows(rows: pa.Table, part: FilePart, systems: Sequence[str]) -> pa.Table:

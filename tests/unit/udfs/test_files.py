@@ -63,7 +63,7 @@ def test_numbers_take_the_smallest_type_that_has_the_same_ones(values: pa.Array,
 def test_bundles_with_narrow_and_wide_numbers_are_read_as_one_table() -> None:
     narrow = pa.table({"rank": pa.array([1], pa.int8()), "grade": pa.array([2], pa.int8())})
     wide = pa.table({"rank": pa.array([300], pa.int32()), "grade": pa.array([0.1])})
-    rows = read_bundles([build_bundles(np.array([0, 0]), [narrow, wide], 1)])[0]
+    rows = read_bundles([build_bundles(np.array([0, 0]), [narrow, wide])])[0]
     assert rows.to_pylist() == [{"rank": 1, "grade": 2.0}, {"rank": 300, "grade": 0.1}]
 
 
