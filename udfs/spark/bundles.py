@@ -78,8 +78,8 @@ def build_bundles(bucket: Ints, tables: Sequence[pa.Table], kind: int = 0) -> pa
 def read_bundles(batches: Iterable[pa.RecordBatch], label: str | None = None) -> dict[int, pa.Table]:
     """The rows of all bundles of each kind as one table, in no particular order.
 
-    `label` is a column of numbers beside the bundles, which becomes one of their rows. A column whose type is narrower in
-    some bundles than in others gets the widest.
+    `label` is a column of numbers beside the bundles, which becomes one of their rows. A column whose type is narrower
+    in some bundles than in others gets the widest.
     """
     tables: dict[int, list[pa.Table]] = {}
     for batch in batches:
