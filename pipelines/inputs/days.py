@@ -26,7 +26,7 @@ from pipelines.warehouse.run_key import hash_json
 from pipelines.warehouse.storage import Storage
 from schemas.conform import ConformedTable, conform
 from schemas.label_days import Kind
-from udfs.spark.bundles import read_rows
+from udfs.spark.bundles import unpack_rows
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def select_pages(days: Sequence[LogDay]) -> DataFrame:
     """The pages that committed days show, by their hashes in the column `page`."""
     window, records = days[0], [day.record for day in days if day.record is not None]
     outcomes = read_part(window.spark, Storage(window.config.warehouse), records, "outcomes")
-    pages = read_rows(outcomes.where(F.col("kind") == int(Kind.PAGES)), "page bigint, shown boolean")
+    pages = unpack_rows(outcomes.where(F.col("kind") == int(Kind.PAGES)), "page bigint, shown boolean")
     return pages.where("shown").select("page")
 
 

@@ -33,7 +33,7 @@ from pipelines.warehouse.label_days import DayWriter, read_part
 from pipelines.warehouse.storage import Storage
 from schemas.inputs import IMPRESSIONS, INTERACTIONS
 from schemas.label_days import Kind
-from udfs.spark.bundles import read_rows
+from udfs.spark.bundles import unpack_rows
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _select_doubtful(interactions: DataFrame, outcomes: DataFrame) -> DataFrame:
     it is in the quarantine of this day.
     """
     drops = outcomes.where(F.col("kind") == int(Kind.DROPS)).select("bucket", "kind", "data")
-    keys = read_rows(drops, DROPPED).where("row IS NOT NULL").select(F.col("row").alias("key")).distinct()
+    keys = unpack_rows(drops, DROPPED).where("row IS NOT NULL").select(F.col("row").alias("key")).distinct()
     hashed = interactions.withColumn("key", hash_row())
     without_page = hashed.where("serp_id IS NULL")
     unshown = hashed.where("serp_id IS NOT NULL").join(keys, on="key", how="left_semi")

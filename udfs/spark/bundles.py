@@ -101,7 +101,7 @@ def read_bundle(data: pa.BinaryScalar) -> pa.Table:
     return pa.ipc.open_stream(data.as_buffer()).read_all()
 
 
-def read_rows(bundles: DataFrame, schema: str) -> DataFrame:
+def unpack_rows(bundles: DataFrame, schema: str) -> DataFrame:
     """The rows of bundles of one kind as rows of Spark, with the columns of the schema."""
     names = [column.split()[0] for column in schema.split(", ")]
 

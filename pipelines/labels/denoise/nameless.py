@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pipelines.labels.denoise.pack import read_flags, read_integers
 from schemas.label_days import Kind
 from udfs.ragged import Ints
-from udfs.spark.bundles import exchange, read_bundles, read_rows
+from udfs.spark.bundles import exchange, read_bundles, unpack_rows
 from udfs.spark.worker import run_in_worker
 
 PLACEHOLDERS = ("", "anonymous", "anon", "guest", "unknown", "none", "null", "nan", "undefined", "0", "-1", "-")
@@ -85,7 +85,7 @@ def find_shared_user(bundles: DataFrame, *, buckets: int, share: float = 1.0) ->
 def _find_candidates(bundles: DataFrame) -> dict[int, str]:
     """The users (hash and id) that may have half of the pages; a page that several tasks read counts several times."""
     chosen = bundles.where(F.col("kind") == int(Kind.FREQUENT))
-    rows = read_rows(chosen, "task bigint, suspect bigint, user_id string, pages bigint").collect()
+    rows = unpack_rows(chosen, "task bigint, suspect bigint, user_id string, pages bigint").collect()
     of_all = sum(row.pages for row in rows if row.suspect is None)
     listed = [row for row in rows if row.suspect is not None]
     pages = {(row.suspect, row.task): row.pages for row in listed}

@@ -21,7 +21,7 @@ from pipelines.labels.denoise.settings import DenoiseSettings
 from pipelines.labels.history import History
 from schemas.label_days import Kind
 from udfs.ragged import Ints
-from udfs.spark.bundles import BUNDLES, divide_rows, exchange, read_bundles, read_rows
+from udfs.spark.bundles import BUNDLES, divide_rows, exchange, read_bundles, unpack_rows
 from udfs.spark.worker import run_in_worker
 
 COUNTED = ("impressions", "clicks", "carts", "purchases")
@@ -130,7 +130,7 @@ def select_last_pages(bundles: DataFrame, names: DataFrame, settings: DenoiseSet
 def read_names(bundles: DataFrame) -> DataFrame:
     """The query and document of each pair."""
     chosen = bundles.where(F.col("kind") == int(Kind.NAMES))
-    names = read_rows(chosen, "pair bigint, query_id string, doc_id string")
+    names = unpack_rows(chosen, "pair bigint, query_id string, doc_id string")
     return names.groupBy("pair").agg(F.first("query_id").alias("query_id"), F.first("doc_id").alias("doc_id"))
 
 

@@ -28,7 +28,7 @@ from pipelines.labels.denoise.user_arrays import (
 )
 from schemas.label_days import Kind
 from udfs.ragged import Ints
-from udfs.spark.bundles import BUNDLES, build_bundles, divide_rows, exchange, read_bundles, read_rows
+from udfs.spark.bundles import BUNDLES, build_bundles, divide_rows, exchange, read_bundles, unpack_rows
 from udfs.spark.worker import run_in_worker
 
 EVENT_KINDS = {CLICK: "click", CART: "cart", PURCHASE: "purchase"}
@@ -169,5 +169,5 @@ def _count_attributions(kind: Ints, origin: Ints) -> pa.Table:
 def count_attributions(judged: DataFrame) -> DataFrame:
     """Events by kind and by where their page comes from."""
     chosen = judged.where(F.col("kind") == int(Kind.ATTRIBUTIONS))
-    counts = read_rows(chosen, "kind string, attribution string, events bigint")
+    counts = unpack_rows(chosen, "kind string, attribution string, events bigint")
     return counts.groupBy("kind", "attribution").agg(F.sum("events").alias("events"))
