@@ -171,7 +171,7 @@ def test_a_sliding_window_gives_the_numbers_from_scratch(
         "device=desktop",
         "device=phone",
     }
-    monkeypatch.setattr(days, "_DAY_ROWS", 10_000)
+    monkeypatch.setattr(days, "_DAY_ROWS", 50_000)
     for number, rows in (4, 2_000), (5, 100_000):  # a window with more buckets than the new day, and with one
         monkeypatch.setattr(days, "_WINDOW_ROWS", rows)
         scratch, run = run_both(spark, folder, day(number))

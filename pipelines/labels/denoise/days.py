@@ -17,7 +17,7 @@ from udfs.spark.bundles import BUNDLES, build_bundles, divide_rows, exchange, re
 from udfs.spark.worker import run_in_worker
 
 _BUCKETS = 8  # at least
-_DAY_ROWS = 10_000  # of a bucket of a day
+_DAY_ROWS = 50_000  # of a bucket of a day
 _WINDOW_ROWS = 1_000_000  # of a bucket of a window, which a worker holds at once
 _TOUCHED = "touched"
 
