@@ -2,11 +2,13 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipelines.sharing.settings import TrackingSettings
 from pipelines.sharing.tracking.backends import mlflow as backend
+from pipelines.sharing.tracking.protocol import Payload, TrackedRun
 from pipelines.warehouse.storage import Storage
 
 
@@ -29,3 +31,27 @@ def test_a_store_that_exists_is_not_replaced(tmp_path: Path) -> None:
     store.write_bytes(b"runs")
     backend._copy_empty_store(store, empty)
     assert store.read_bytes() == b"runs" and len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+def test_the_same_work_with_another_spelling_of_a_path_is_logged_again(tmp_path: Path) -> None:
+    tracker = backend.MlflowTracker(TrackingSettings(), Storage(str(tmp_path)))
+
+    def send(path: str, value: float) -> Any:
+        parent = TrackedRun(name="run", tags={}, metrics={"ndcg": value}, params={"inputs.rankings.path": path})
+        payload = Payload(
+            run="one", key="key", dt="2026-11-01", experiment="assay", started=0, ended=1, parent=parent, systems=(),
+            inputs=(), files={},
+        )  # fmt: skip
+        tracker.send(payload)
+        from mlflow import MlflowClient
+
+        client = MlflowClient(tracker.uri)
+        experiment = client.get_experiment_by_name("assay")
+        assert experiment is not None
+        return client.search_runs([experiment.experiment_id])
+
+    assert len(send("rankings.csv", 0.5)) == 1
+    (run,) = send("/data/rankings.csv", 0.75)
+    assert run.data.params["inputs.rankings.path"] == "rankings.csv"
+    assert run.data.metrics["ndcg"] == 0.75

@@ -165,14 +165,22 @@ def _log_run(
     content: TrackedRun,
     extra_tags: dict[str, str],
 ) -> str:
-    """Log the content of a run, which is created where it has no id yet."""
+    """Log the content of a run, which is created where it has no id yet.
+
+    Parameters that a run already has stay as they are: MLflow refuses to change them, and runs of the same work differ
+    only in the spelling of a path.
+    """
     from mlflow.entities import Metric, Param, RunTag
 
     tags = {**content.tags, **extra_tags, NAME: content.name}
+    logged: Mapping[str, str] = {}
     if run_id is None:
         run_id = str(client.create_run(experiment, payload.started, tags, content.name).info.run_id)
+    else:
+        logged = client.get_run(run_id).data.params
     metrics = [Metric(key, float(value), payload.timestamp, payload.step) for key, value in content.metrics.items()]
-    params = _split_batches([Param(key, value) for key, value in content.params.items()], BATCH_OF_PARAMS)
+    added = [Param(key, value) for key, value in content.params.items() if key not in logged]
+    params = _split_batches(added, BATCH_OF_PARAMS)
     batches = _split_batches(metrics, BATCH - BATCH_OF_PARAMS - len(tags)) or [[]]
     for number in range(max(len(batches), len(params))):
         client.log_batch(
