@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
