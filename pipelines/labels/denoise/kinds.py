@@ -1,5 +1,11 @@
-"""The kinds of rows of a page, and days as numbers."""
+"""Numbers that the stages share: the kinds of rows of a page, days, and draws by hash."""
 
 IMPRESSION, CLICK, CART, PURCHASE = range(4)  # kinds of rows of a page
 DAY_MICROS = 86_400_000_000
 EVERY_DAY = -1
+DRAWS = 1 << 20  # hashes are drawn from so many numbers
+
+
+def limit_draws(share: float) -> int:
+    """The number that the draws of a share are below."""
+    return DRAWS if share >= 1 else round(share * DRAWS)

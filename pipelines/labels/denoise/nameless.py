@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from pipelines.labels.denoise.kinds import DRAWS, limit_draws
 from pipelines.labels.denoise.pack import read_flags, read_integers
 from schemas.label_days import Kind
 from udfs.ragged import Ints
@@ -24,7 +25,6 @@ SHARED_PAGES = 0.5  # an id with this share of the pages is no person
 ENOUGH_PAGES = 50  # fewest pages of a log in which an id is compared with the others
 _NEARLY = 0.4
 _INSPECTED = 1_000_000  # impressions; larger logs are sampled
-_HASHES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -42,17 +42,8 @@ def choose_share(impressions: int | None) -> float:
 
 def hash_below(share: float, *columns: str) -> Column:
     """Whether the hash of the columns falls into a share of all hashes."""
-    return F.lit(True) if share >= 1 else draw_number(*columns) < limit_draws(share)
-
-
-def draw_number(*columns: str) -> Column:
-    """The hash of the columns as a number, which is below `limit_draws` for a share of them."""
-    return F.pmod(F.xxhash64(F.lit("inspect"), *columns), F.lit(_HASHES)).cast("int")
-
-
-def limit_draws(share: float) -> int:
-    """The number that the draws of a share are below."""
-    return _HASHES if share >= 1 else round(share * _HASHES)
+    drawn = F.pmod(F.xxhash64(F.lit("inspect"), *columns), F.lit(DRAWS))
+    return F.lit(True) if share >= 1 else drawn < limit_draws(share)
 
 
 def find_shared_user(bundles: DataFrame, *, buckets: int, share: float = 1.0) -> SharedUser | None:
@@ -104,7 +95,7 @@ def _count_pages(runs: pa.Table, codes: Ints, share: float) -> pa.RecordBatch:
     """The pages of these users, and of all, of a share of the pages."""
     page, suspect = read_integers(runs["page"]), read_integers(runs["suspect"])
     nameless = read_flags(runs["nameless"])
-    inspected = (page & (_HASHES - 1)) < limit_draws(share)
+    inspected = (page & (DRAWS - 1)) < limit_draws(share)
     pairs = pd.DataFrame({"suspect": suspect, "page": page, "nameless": nameless})[inspected].drop_duplicates()
     named = pairs.loc[~pairs["nameless"], "suspect"]
     pages = [int((named == code).sum()) for code in codes]
@@ -116,11 +107,6 @@ def mark_nameless(table: DataFrame, shared: SharedUser | None = None) -> DataFra
     """Add `nameless`: whether the user id names nobody."""
     nameless = _is_placeholder() if shared is None else _is_placeholder() | (F.col("user_id") == shared.user_id)
     return table.withColumn("nameless", nameless)
-
-
-def person_id(page: Column | str = "serp_id") -> Column:
-    """The user, or the page where the user is nameless."""
-    return F.when(F.col("nameless"), F.concat(F.lit("page:"), page)).otherwise(F.col("user_id"))
 
 
 def _is_placeholder() -> Column:

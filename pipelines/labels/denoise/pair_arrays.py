@@ -14,12 +14,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from pipelines.labels.denoise.apply import combine_arrays
+from pipelines.labels.denoise.kinds import DRAWS
 from pipelines.labels.denoise.settings import DenoiseSettings
 from udfs.ragged import Ints, Ragged
 
 _WIDEST = 1 << 62
 _MIXER = np.int64(-7046029254386353131)  # 2^64 over the golden ratio: spreads small numbers over all bits
-_DRAWS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,4 @@ def number_densely(groups: Ints) -> tuple[Ints, Ints]:
 def draw_numbers(pair: Ints, day: Ints) -> Ints:
     """A number for each pair and day, which is below `limit_draws` for a share of them."""
     mixed = (pair ^ (day * _MIXER)) * _MIXER
-    return (mixed >> 32) & (_DRAWS - 1)
-
-
-def limit_draws(share: float) -> int:
-    """The number that the draws of a share are below."""
-    return _DRAWS if share >= 1 else round(share * _DRAWS)
+    return (mixed >> 32) & (DRAWS - 1)

@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pipelines.labels.denoise.kinds import limit_draws
 from pipelines.labels.denoise.pack import read_integers
 from pipelines.labels.denoise.pair_arrays import (
     apply_pair_rules,
     draw_numbers,
     group_rows,
-    limit_draws,
     number_densely,
 )
 from pipelines.labels.denoise.settings import DenoiseSettings
