@@ -31,22 +31,22 @@ def count_files(
     spark: SparkSession, files: Mapping[str, PlainFiles], requests: Mapping[str, CountRequest]
 ) -> dict[str, CountResult]:
     """The counts of the inputs whose rows all fit; for the others, ask Spark."""
-    known = {name: requests[name] for name in files if name in requests and _is_known(files[name], requests[name])}
-    contracts = {name: files[name].contract for name in known}
+    countable = {name: requests[name] for name in files if name in requests and _is_known(files[name], requests[name])}
+    contracts = {name: files[name].contract for name in countable}
     samples = {
         name: request.sample.of_files
-        for name, request in known.items()
+        for name, request in countable.items()
         if request.sample is not None and request.sample.of_files is not None
     }
-    parts = [part for name in known for part in split_files(files[name], list(files[name].columns), ROWS_PER_PART)]
-    if sum(files[name].rows for name in known) < ROWS_WORTH_A_JOB:
+    parts = [part for name in countable for part in split_files(files[name], list(files[name].columns), ROWS_PER_PART)]
+    if sum(files[name].rows for name in countable) < ROWS_WORTH_A_JOB:
         counted = [(part.table, count_part(part, contracts[part.table], samples.get(part.table))) for part in parts]
     else:
         count = run_in_worker(count_parts(parts, contracts, samples))
         rows = spark.range(0, len(parts), 1, len(parts)).mapInArrow(count, COUNTED).collect()
         counted = [pickle.loads(row[0]) for row in rows]
     results: dict[str, CountResult] = {}
-    for name, request in known.items():
+    for name, request in countable.items():
         of_table = [count for table, count in counted if table == name]
         fitting = [count for count in of_table if count is not None]
         if of_table and len(fitting) == len(of_table):
@@ -58,8 +58,8 @@ def count_files(
 def _is_known(files: PlainFiles, request: CountRequest) -> bool:
     """Whether the values of the request follow from the counts of rows that fit."""
     sample: QuerySample | None = None if request.sample is None else request.sample.of_files
-    known = all(isinstance(each, RowAggregate) and each.fitting is not None for each in request.aggregates.values())
-    return known and not files.others and request.split is None and (request.sample is None or sample is not None)
+    follows = all(isinstance(each, RowAggregate) and each.fitting is not None for each in request.aggregates.values())
+    return follows and not files.others and request.split is None and (request.sample is None or sample is not None)
 
 
 def _build_result(count: FileCount, files: PlainFiles, request: CountRequest) -> CountResult | None:

@@ -112,11 +112,11 @@ def validate_inputs(
     files = _find_files(inputs, config, tables)
     tables |= {name: replace(tables[name], known_rows=plain.rows) for name, plain in files.items()}
     requests = build_requests(tables)
-    known = _count_files(inputs, files, requests)
+    from_files = _count_files(inputs, files, requests)
 
     def count_input(name: str) -> CountResult:
         with raise_input_errors(_describe_place(name, inputs[name])):
-            result = known.get(name) or count(tables[name], requests.get(name, CountRequest()))
+            result = from_files.get(name) or count(tables[name], requests.get(name, CountRequest()))
             ignored = count_ignored(inputs[name].ignored)
             return replace(result, rows=replace(result.rows, ignored=ignored))
 
@@ -138,7 +138,7 @@ def validate_inputs(
         max_grade=TOP_GRADE if from_behaviour else float(results["judgments"].max_grade or 0.0),
         from_behaviour=from_behaviour,
         days=days,
-        files={name: plain for name, plain in files.items() if name in known},
+        files={name: plain for name, plain in files.items() if name in from_files},
     )
 
 

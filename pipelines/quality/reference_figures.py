@@ -99,14 +99,16 @@ def collect_reference_figures(
 
 def _count_rows(inputs: Mapping[str, ConformedTable]) -> dict[str, int]:
     """The rows of each input; formats that store their number of rows are not scanned."""
-    known = {name: conformed.known_rows for name, conformed in inputs.items() if conformed.known_rows is not None}
+    from_footers = {
+        name: conformed.known_rows for name, conformed in inputs.items() if conformed.known_rows is not None
+    }
     counts = [
         conformed.marked_rows.agg(F.count("*").alias("rows")).select(F.lit(name).alias("table"), "rows")
         for name, conformed in inputs.items()
-        if name not in known
+        if name not in from_footers
     ]
     counted = reduce(DataFrame.unionByName, counts).collect() if counts else []
-    return known | {row["table"]: row["rows"] for row in counted}
+    return from_footers | {row["table"]: row["rows"] for row in counted}
 
 
 def _compute_share(counts: Mapping[str, int], target: int) -> float:

@@ -95,12 +95,12 @@ def _name_tables(bundled: Mapping[int, pa.Table], request: ScoreRequest) -> _Tab
     queries = queries.set_column(
         queries.schema.get_field_index("query_id"), "query_id", queries["query_id"].cast(pa.string())
     )
-    known = [name for name in of_queries if name in queries.column_names]
+    present = [name for name in of_queries if name in queries.column_names]
     decisions = _build_empty({"query_id": pa.string(), "system": pa.int64(), **DECISION_COLUMNS})
     return _Tables(
         rankings=bundled.get(RANKINGS, _build_empty(of_lists)),
         labels=bundled.get(LABELS, _build_empty({**columns, "grade": pa.float64()})),
-        queries=put_smallest_last(queries.select(known), ["query_id"]),
+        queries=put_smallest_last(queries.select(present), ["query_id"]),
         decisions=decisions,
     )
 

@@ -127,8 +127,8 @@ def test_withdrawn_pages_count_as_they_are_judged_again(seed: int) -> None:
 def test_a_day_is_kept_for_a_share_of_documents_and_days() -> None:
     rows = draw_rows(900, 5)
     tallied = tally(rows, NO_CAP, Origin(inspected_share=0.4))
-    known = {(row["doc_id"], row["day"]) for row in tallied if row["day"] is not None}
-    assert 0.2 < len(known) / len({(row["pair"], row["day"]) for row in rows}) < 0.6
+    inspected = {(row["doc_id"], row["day"]) for row in tallied if row["day"] is not None}
+    assert 0.2 < len(inspected) / len({(row["pair"], row["day"]) for row in rows}) < 0.6
     assert sum(row["impressions"] for row in tallied) == len(rows)
 
 
