@@ -147,10 +147,10 @@ def _find_files(
 ) -> dict[str, PlainFiles]:
     """The files of the inputs that workers can read without Spark."""
     sources = config.sources()
-    found = {
+    plain_files = {
         name: find_plain_files(sources[name], inputs[name], table) for name, table in tables.items() if name not in LOG
     }
-    return {name: files for name, files in found.items() if files is not None}
+    return {name: files for name, files in plain_files.items() if files is not None}
 
 
 def _count_files(

@@ -151,8 +151,8 @@ def _require_fit(values: pa.ChunkedArray, column: Column) -> None:
 
 def _require_one_of(rows: pa.Table, contract: Table) -> None:
     """Stop where a row has none of the columns of which it needs one."""
-    given = [rows[name] for name in contract.one_of if name in rows.column_names]
-    if given and all(values.null_count for values in given):
+    choices = [rows[name] for name in contract.one_of if name in rows.column_names]
+    if choices and all(values.null_count for values in choices):
         raise DoubtfulRowsError
 
 

@@ -95,8 +95,8 @@ def collect_touched(judged: DataFrame, pages: DataFrame, *, buckets: int) -> Dat
         distinct = np.unique(np.concatenate(touched))
         yield divide_rows(pa.table({"page": pa.array(distinct)}), distinct, buckets, Kind.TOUCHED)
 
-    found = judged.where(F.col("kind") == int(Kind.TOUCHED)).select("bucket", "kind", "data")
-    both = found.unionByName(pages.select("bucket", "kind", "data"))
+    of_users = judged.where(F.col("kind") == int(Kind.TOUCHED)).select("bucket", "kind", "data")
+    both = of_users.unionByName(pages.select("bucket", "kind", "data"))
     return exchange(both, buckets).mapInArrow(run_in_worker(collect), BUNDLES)
 
 

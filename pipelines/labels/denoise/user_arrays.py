@@ -91,9 +91,9 @@ def _look_up(flags: Flags, suspect: Ints, day: Ints) -> Ints:
     same = Ragged.of_sorted(users[order], days[order])
     head = order[same.offsets[:-1]]
     bits = np.where(head < size, flags.bits[np.minimum(head, size - 1)], 0)[same.owner]
-    found = np.empty(len(users), dtype=np.int64)
-    found[order] = bits
-    return found[size:]
+    by_row = np.empty(len(users), dtype=np.int64)
+    by_row[order] = bits
+    return by_row[size:]
 
 
 def find_split_users(suspect: Ints, page: Ints, day: Ints, log_day: Ints) -> Ints:

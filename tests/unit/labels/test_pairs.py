@@ -78,11 +78,11 @@ def test_rows_are_counted_by_pair_and_place() -> None:
         users.setdefault(row["pair"], set()).add(row["person"])
     tallied = tally(rows, NO_CAP)
     columns = ("context", "system", "position", "history", "page_mark", "day")
-    found = {(int(row["doc_id"][1:]), *(row[name] for name in columns)): row for row in tallied}
-    assert {key: row["impressions"] for key, row in found.items()} == dict(impressions)
-    assert {key: row["clicks"] for key, row in found.items()} == dict(clicks)
+    cells = {(int(row["doc_id"][1:]), *(row[name] for name in columns)): row for row in tallied}
+    assert {key: row["impressions"] for key, row in cells.items()} == dict(impressions)
+    assert {key: row["clicks"] for key, row in cells.items()} == dict(clicks)
     by_pair: Counter[int] = Counter()
-    for key, row in found.items():
+    for key, row in cells.items():
         by_pair[key[0]] += row["users"]
         assert row["query_id"] == f"q{key[0] % 4}"
         assert row["bits"] == 0
