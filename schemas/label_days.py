@@ -15,15 +15,17 @@ class Kind(IntEnum):
     VISITS = 2  # by user: the pages of users
     EVENTS = 3  # by user: clicks, carts and purchases
     FREQUENT = 4  # the users with most pages of a task
-    MARKS = 5  # by page: users of the page that a rule drops
-    ACTS = 6  # by page: attributed events
-    ATTRIBUTIONS = 7  # events by kind and by where their page comes from
-    KEPT = 8  # by pair: impressions that no rule on users, events and pages drops
-    DROPS = 9  # by user: counts of dropped rows
+    FLAGS = 5  # by user: users and their days that a rule drops
+    MARKS = 6  # by page: users of the page that a rule drops
+    ACTS = 7  # by page: attributed events
+    ATTRIBUTIONS = 8  # events by kind and by where their page comes from
+    DROPS = 9  # by page: counts of dropped rows
     PAGES = 10  # by page: the pages of a day
-    TOUCHED = 11  # by page: pages whose outcome in a window differs from that in their day
-    WITHDRAWN = 12  # by pair: impressions of such pages
-    REJUDGED = 13  # by pair: those that are kept
+    KEPT = 11  # by pair: impressions that no rule on users, events and pages drops
+    CELLS = 12  # by pair: the same, counted by place, with the users and pages of the rows as lists
+    TOUCHED = 13  # by page: pages whose outcome in a window may differ from that in their day
+    MOVED = 14  # by page: events that a window attributes or judges otherwise, to be removed
+    WITHDRAWN = 15  # by pair: impressions that the days of touched pages keep
 
 
 _BUNDLE = (
@@ -34,13 +36,11 @@ _BUNDLE = (
     Column("kind", "int", "what the rows are, see `schemas/label_days.py:Kind`"),
 )
 
-PACKED = Table("packed", "rows of the log, with ids as hashes: places, names of pairs, visits and events", _BUNDLE)
+BY_USER = Table("by_user", "rows of the log by user: visits, events, and what the rules on users say", _BUNDLE)
 
-OUTCOMES = Table(
-    "outcomes",
-    "what the rules on users, events and pages make of them by this day alone: kept and dropped rows, and all pages",
-    _BUNDLE,
-)
+BY_PAGE = Table("by_page", "rows of the log by page: impressions, attributed events, and dropped rows", _BUNDLE)
+
+BY_PAIR = Table("by_pair", "kept impressions by query and document, counted by place", _BUNDLE)
 
 DOUBTFUL = Table(
     "doubtful", "one interaction without a page, or whose page did not show its document", INTERACTIONS.columns
@@ -48,5 +48,5 @@ DOUBTFUL = Table(
 
 REJECTED = Table("rejected", "one row that does not fit its contract", QUARANTINE.columns)
 
-LABEL_DAY_PARTS = {table.name: table for table in (PACKED, OUTCOMES, DOUBTFUL, REJECTED)}
-PARTITIONED = {table.name: "kind" for table in (PACKED, OUTCOMES)}
+LABEL_DAY_PARTS = {table.name: table for table in (BY_USER, BY_PAGE, BY_PAIR, DOUBTFUL, REJECTED)}
+BUNDLED = (BY_USER.name, BY_PAGE.name, BY_PAIR.name)  # parts with a folder for each kind of their rows

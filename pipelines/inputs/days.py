@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from pipelines.config.model import Config
 from pipelines.inputs.contracts import resolve_contract
@@ -21,11 +20,11 @@ from pipelines.inputs.settings import InputSource
 from pipelines.labels.propensity.registry import ESTIMATORS
 from pipelines.warehouse.code_version import hash_code
 from pipelines.warehouse.day_records import DayRecord, find_day
-from pipelines.warehouse.label_days import read_part
+from pipelines.warehouse.label_days import read_bundles_of_days
 from pipelines.warehouse.run_key import hash_json
 from pipelines.warehouse.storage import Storage
 from schemas.conform import ConformedTable, conform
-from schemas.label_days import Kind
+from schemas.label_days import BY_PAGE, Kind
 from udfs.spark.bundles import unpack_rows
 
 
@@ -93,9 +92,8 @@ def describe_day_settings(config: Config, inputs: Mapping[str, InputTable]) -> d
 def select_pages(days: Sequence[LogDay]) -> DataFrame:
     """The pages that committed days show, by their hashes in the column `page`."""
     window, records = days[0], [day.record for day in days if day.record is not None]
-    outcomes = read_part(window.spark, Storage(window.config.warehouse), records, "outcomes")
-    pages = unpack_rows(outcomes.where(F.col("kind") == int(Kind.PAGES)), "page bigint, shown boolean")
-    return pages.where("shown").select("page")
+    bundles = read_bundles_of_days(window.spark, Storage(window.config.warehouse), records, BY_PAGE.name, Kind.PAGES)
+    return unpack_rows(bundles, "page bigint, shown boolean").where("shown").select("page")
 
 
 def _list_day(spark: SparkSession, name: str, source: InputSource, day: dt.date) -> FileListing:

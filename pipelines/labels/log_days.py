@@ -19,20 +19,21 @@ from pipelines.inputs.day_files import LOG, describe_sources
 from pipelines.inputs.days import LogDay
 from pipelines.labels.build import add_optional_columns, pack_log
 from pipelines.labels.denoise.days import change_buckets, choose_day_buckets, choose_window_buckets
+from pipelines.labels.denoise.kinds import LOG_DAY
 from pipelines.labels.denoise.nameless import SharedUser, find_shared_user
 from pipelines.labels.denoise.pack import choose_partitions, hash_row
 from pipelines.labels.denoise.pages import DROPPED, judge_pages
-from pipelines.labels.denoise.pairs import EPOCH
+from pipelines.labels.denoise.pairs import EPOCH, count_cells
 from pipelines.labels.denoise.users import judge_users
 from pipelines.labels.propensity.registry import ESTIMATORS
 from pipelines.labels.settings import LabelSettings
 from pipelines.warehouse.attempt import Attempt
 from pipelines.warehouse.concurrent import run_concurrently
 from pipelines.warehouse.day_records import DayRecord
-from pipelines.warehouse.label_days import DayWriter, read_part
+from pipelines.warehouse.label_days import DayWriter, read_bundles_of_days, read_rows_of_days
 from pipelines.warehouse.storage import Storage
 from schemas.inputs import IMPRESSIONS, INTERACTIONS
-from schemas.label_days import Kind
+from schemas.label_days import BY_PAGE, BY_PAIR, BY_USER, DOUBTFUL, REJECTED, Kind
 from udfs.spark.bundles import unpack_rows
 
 
@@ -51,9 +52,13 @@ class WindowDays:
         """The least number of buckets that a day has."""
         return min(int(record.facts["buckets"]) for record in self.records)
 
-    def read(self, part: str) -> DataFrame:
-        """One part of all days."""
-        return read_part(self.spark, self.storage, self.records, part)
+    def read_bundles(self, part: str, *kinds: Kind) -> DataFrame:
+        """The bundles of these kinds of all days."""
+        return read_bundles_of_days(self.spark, self.storage, self.records, part, *kinds)
+
+    def read_rows(self, part: str) -> DataFrame:
+        """One part of all days that has rows of the log as they are."""
+        return read_rows_of_days(self.spark, self.storage, self.records, part)
 
 
 def publish_days(
@@ -64,19 +69,24 @@ def publish_days(
     A day is also computed again where another id stands for many people in this window than in that of its record.
     """
     spark, storage = days[0].spark, attempt.storage
-    opened = {day.date: _open_day(attempt, day, settings, None) for day in days if day.record is None}
-    committed = read_part(spark, storage, [day.record for day in days if day.record is not None], "packed")
-    packed = reduce(DataFrame.unionByName, [opened_day.packed for opened_day in opened.values()], committed)
+    opened = {day.date: _pack_day(attempt, day, settings, None) for day in days if day.record is None}
+    committed = [day.record for day in days if day.record is not None]
+
+    def read_all(part: str, kind: Kind) -> DataFrame:
+        new = [table.where(F.col("kind") == int(kind)) for table in opened.values()]
+        return reduce(DataFrame.unionByName, new, read_bundles_of_days(spark, storage, committed, part, kind))
+
+    packed = read_all(BY_USER.name, Kind.FREQUENT).unionByName(read_all(BY_PAGE.name, Kind.PLACES))
     shared_user = _find_shared_user(packed, days, inspected_share)
     name = None if shared_user is None else shared_user.user_id
     records = []
     for day in days:
         record = day.record
         if record is None or record.facts["shared_user"] != name:
-            open_day = opened.get(day.date)
-            if open_day is None or shared_user is not None:
-                open_day = _open_day(attempt, day, settings, shared_user)
-            record = _finish_day(attempt, open_day, settings, shared_user)
+            rows = opened.get(day.date)
+            if rows is None or shared_user is not None:
+                rows = _pack_day(attempt, day, settings, shared_user)
+            record = _publish_day(attempt, day, rows, settings, shared_user)
         records.append(record)
     computed = sum(record is not day.record for record, day in zip(records, days, strict=True))
     return WindowDays(spark, storage, tuple(records), shared_user, computed)
@@ -96,64 +106,69 @@ def _choose_buckets(day: LogDay) -> int:
     return choose_day_buckets(day.results["impressions"].rows.kept)
 
 
-@dataclass(frozen=True)
-class _OpenDay:
-    """A day that is being computed: its writer, and its packed rows."""
-
-    day: LogDay
-    writer: DayWriter
-    packed: DataFrame
-
-
-def _open_day(attempt: Attempt, day: LogDay, settings: LabelSettings, shared_user: SharedUser | None) -> _OpenDay:
+def _pack_day(attempt: Attempt, day: LogDay, settings: LabelSettings, shared_user: SharedUser | None) -> DataFrame:
     """Pack the rows of a day, which needs no other day unless an id stands for many people."""
-    writer = DayWriter(attempt, day.date.isoformat(), day.key)
     shown = add_optional_columns(day.tables["impressions"].rows, IMPRESSIONS)
     done = add_optional_columns(day.tables["interactions"].rows, INTERACTIONS)
     packed = pack_log(shown, done, settings, shared_user, buckets=_choose_buckets(day))
-    return _OpenDay(day, writer, writer.write("packed", _add_columns(packed, day)))
+    return attempt.checkpoint(_add_columns(packed, day), partition_by="kind")
 
 
 def _add_columns(bundles: DataFrame, day: LogDay) -> DataFrame:
-    return bundles.withColumns({"buckets": F.lit(_choose_buckets(day)), "log_day": F.lit((day.date - EPOCH).days)})
+    return bundles.withColumns({"buckets": F.lit(_choose_buckets(day)), LOG_DAY: F.lit((day.date - EPOCH).days)})
 
 
-def _finish_day(
-    attempt: Attempt, opened: _OpenDay, settings: LabelSettings, shared_user: SharedUser | None
+def _publish_day(
+    attempt: Attempt, day: LogDay, packed: DataFrame, settings: LabelSettings, shared_user: SharedUser | None
 ) -> DayRecord:
-    """Apply the rules on users, events and pages to one day, and commit it."""
-    day, writer = opened.day, opened.writer
+    """Apply the rules on users, events and pages to one day, count what they keep, and commit the day."""
+    writer = DayWriter(attempt, day.spark, day.date.isoformat(), day.key)
     buckets = _choose_buckets(day)
-    packed = opened.packed.select("bucket", "kind", "data")
-    days_attributed = settings.attribution.window_days
     partitions = choose_partitions(day.spark, day.results["impressions"].rows.kept)
-    users = judge_users(packed, settings.denoise, window_days=days_attributed, buckets=buckets, partitions=partitions)
-    history = ESTIMATORS.require(settings.propensity.estimator).history
-    outcomes = judge_pages(
-        packed.unionByName(attempt.checkpoint(users, partition_by="kind")),
+    columns = ["bucket", "kind", "data"]
+    rows = packed.select(*columns)
+    users = judge_users(
+        rows,
         settings.denoise,
-        history=history,
+        window_days=settings.attribution.window_days,
         buckets=buckets,
         partitions=partitions,
-        purpose="day",
+        of_day=True,
     )
-    written = writer.write("outcomes", _add_columns(outcomes, day))
-    done = add_optional_columns(day.tables["interactions"].rows, INTERACTIONS)
-    parts = {"doubtful": _select_doubtful(done, written)}
+    writer.write(BY_USER.name, _add_columns(users, day))
+    of_users = writer.read(BY_USER.name, Kind.MARKS, Kind.ACTS).select(*columns)
+    pages = judge_pages(
+        rows.where(F.col("kind") == int(Kind.PLACES)).unionByName(of_users),
+        settings.denoise,
+        history=ESTIMATORS.require(settings.propensity.estimator).history,
+        buckets=buckets,
+        partitions=partitions,
+        of_day=True,
+    )
+    writer.write(BY_PAGE.name, _add_columns(pages, day))
+    kept = writer.read(BY_PAGE.name, Kind.KEPT).select(*columns).unionByName(rows)
+    doubtful = _select_doubtful(
+        add_optional_columns(day.tables["interactions"].rows, INTERACTIONS), writer.read(BY_PAGE.name, Kind.DROPS)
+    )
+    parts = {
+        BY_PAIR.name: _add_columns(count_cells(kept, buckets=buckets, partitions=partitions), day),
+        DOUBTFUL.name: doubtful,
+    }
     rejected = [day.tables[name].rejected_rows for name in LOG if day.results[name].rows.rejected]
     if rejected:
-        parts["rejected"] = reduce(DataFrame.unionByName, rejected)
+        parts[REJECTED.name] = reduce(DataFrame.unionByName, rejected)
     run_concurrently([partial(writer.write, part, table) for part, table in parts.items()])
+    writer.discard(BY_USER.name, Kind.MARKS, Kind.ACTS)
+    writer.discard(BY_PAGE.name, Kind.KEPT)
     return writer.commit(_describe_day(day, shared_user))
 
 
-def _select_doubtful(interactions: DataFrame, outcomes: DataFrame) -> DataFrame:
+def _select_doubtful(interactions: DataFrame, drops: DataFrame) -> DataFrame:
     """The events that a window may put into the quarantine.
 
     A page has all of its impressions of this day in a window too, so an event that names its page can only be there if
     it is in the quarantine of this day.
     """
-    drops = outcomes.where(F.col("kind") == int(Kind.DROPS)).select("bucket", "kind", "data")
     keys = unpack_rows(drops, DROPPED).where("row IS NOT NULL").select(F.col("row").alias("key")).distinct()
     hashed = interactions.withColumn("key", hash_row())
     without_page = hashed.where("serp_id IS NULL")

@@ -99,7 +99,7 @@ def _build_from_days(
     judgments = _select_judgments(inputs)
     built = grade_log(log, settings, judgments=judgments, checkpoint=attempt.checkpoint, learned=bool(learned_days))
     used = {"days": [record.path for record in days.records], "computed_days": days.computed}
-    return replace(built, quarantine=built.quarantine.unionByName(days.read("rejected"))), used
+    return replace(built, quarantine=built.quarantine.unionByName(days.read_rows("rejected"))), used
 
 
 def _select_judgments(inputs: ValidatedInputs) -> DataFrame | None:

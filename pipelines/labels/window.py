@@ -1,9 +1,8 @@
 """Put the days of a window together: the same tally as from all rows at once, from the statistics of single days.
 
-The outcome of a page depends on its own rows and on the users in them. It is the same in the window and in its day
-unless the page has rows in the files of several days, one of its events is attributed to another page in the window,
-or the window drops one of its users for another reason. These pages are few: their outcomes are withdrawn, and
-computed again from all rows of the window.
+Three passes over the days: by user, to find what the window changes (see `denoise.window_users`); by page, to judge the
+pages again that this touches (see `denoise.window_pages`); by pair, to add up the cells of the days (see
+`denoise.pairs`).
 """
 
 from __future__ import annotations
@@ -15,21 +14,20 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.labels.build import TalliedLog
-from pipelines.labels.denoise.days import (
-    change_buckets,
-    choose_window_buckets,
-    collect_touched,
-    select_touched,
-    tally_untouched,
-)
-from pipelines.labels.denoise.pages import judge_pages, read_names, select_last_pages
+from pipelines.labels.denoise.days import change_buckets, choose_window_buckets
+from pipelines.labels.denoise.kinds import LOG_DAY
+from pipelines.labels.denoise.pages import read_names, select_last_pages
 from pipelines.labels.denoise.pairs import Origin, tally_pairs
-from pipelines.labels.denoise.users import count_attributions, judge_users
+from pipelines.labels.denoise.users import count_attributions
+from pipelines.labels.denoise.window_pages import read_corrected, rejudge_pages
+from pipelines.labels.denoise.window_users import correct_users
 from pipelines.labels.log_days import WindowDays
 from pipelines.labels.propensity.registry import ESTIMATORS
 from pipelines.labels.settings import LabelSettings
 from pipelines.warehouse.checkpoint import Checkpointer
-from schemas.label_days import Kind
+from schemas.label_days import BY_PAGE, BY_PAIR, BY_USER, Kind
+
+_OF_PAGES = (Kind.PLACES, Kind.ACTS, Kind.MARKS)
 
 
 def tally_days(
@@ -42,31 +40,34 @@ def tally_days(
     learned_days: Sequence[tuple[dt.date, dt.date]] = (),
 ) -> TalliedLog:
     """Tally the log of a window from its days; see `tally_log` for the parameters."""
-    denoise = settings.denoise
     buckets = choose_window_buckets(impressions_read)
-    packed, outcomes = (change_buckets(days.read(part), buckets, days.buckets) for part in ("packed", "outcomes"))
-    judged = checkpoint(
-        judge_users(packed, denoise, window_days=settings.attribution.window_days, buckets=buckets, by_day=True),
-        partition_by="kind",
+
+    def read(part: str, *kinds: Kind) -> DataFrame:
+        return change_buckets(days.read_bundles(part, *kinds), buckets, days.buckets)
+
+    of_users = read(BY_USER.name, Kind.VISITS, Kind.EVENTS, Kind.FLAGS)
+    window_days = settings.attribution.window_days
+    changes = checkpoint(
+        correct_users(of_users, settings.denoise, window_days=window_days, buckets=buckets), partition_by="kind"
     )
-    touched = checkpoint(collect_touched(judged, _select(outcomes, Kind.PAGES), buckets=buckets))
-    again = select_touched(_select(packed, Kind.PLACES), touched)
-    of_users = select_touched(_select(judged, Kind.MARKS, Kind.ACTS), touched)
+    attributions = read(BY_USER.name, Kind.ATTRIBUTIONS).unionByName(_label(changes))
+    of_pages = changes.where(F.col("kind") != int(Kind.ATTRIBUTIONS))
+    pages = read(BY_PAGE.name, *_OF_PAGES, Kind.PAGES, Kind.DROPS).unionByName(_label(of_pages))
     history = ESTIMATORS.require(settings.propensity.estimator).history
-    pages = judge_pages(again.unionByName(of_users), denoise, history=history, buckets=buckets, purpose="window")
-    pairs = pages.unionByName(_select(outcomes, Kind.KEPT)).unionByName(_select(packed, Kind.NAMES))
+    rejudged = rejudge_pages(pages, settings.denoise, history=history, buckets=buckets)
+    pairs = read(BY_PAIR.name, Kind.CELLS, Kind.NAMES).unionByName(_label(rejudged))
     origin = Origin(settings.propensity.shuffled_systems, inspected_share, learned_days)
-    tallied = tally_pairs(pairs, denoise, origin, buckets=buckets)
-    shown = _select(packed, Kind.PLACES).unionByName(_select(judged, Kind.MARKS, Kind.ACTS))
+    shown = read(BY_PAGE.name, *_OF_PAGES).unionByName(_label(of_pages))
+    names = read_names(read(BY_PAIR.name, Kind.NAMES))
     return TalliedLog(
-        tallied=checkpoint(tallied.unionByName(tally_untouched(_select(outcomes, Kind.DROPS), touched))),
-        interactions=days.read("doubtful"),
-        attributions=count_attributions(judged),
-        logged_rankings=select_last_pages(shown, read_names(packed), denoise, buckets=buckets),
+        tallied=checkpoint(tally_pairs(pairs, settings.denoise, origin, buckets=buckets)),
+        interactions=days.read_rows("doubtful"),
+        attributions=count_attributions(attributions),
+        logged_rankings=select_last_pages(shown, names, settings.denoise, buckets=buckets, read=read_corrected),
         shared_user=days.shared_user,
     )
 
 
-def _select(bundles: DataFrame, *kinds: Kind) -> DataFrame:
-    """The bundles of these kinds."""
-    return bundles.where(F.col("kind").isin(*map(int, kinds))).select("bucket", "kind", "data")
+def _label(bundles: DataFrame) -> DataFrame:
+    """Bundles of the window beside those of its days."""
+    return bundles.select("bucket", "kind", "data", F.lit(None).cast("int").alias(LOG_DAY))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -17,17 +17,22 @@ from pipelines.warehouse.literal_paths import open_reader
 from pipelines.warehouse.runs import LABEL_DAYS, TableRecord
 from pipelines.warehouse.storage import Storage
 from schemas.errors import PublishError
-from schemas.label_days import LABEL_DAY_PARTS, PARTITIONED
+from schemas.label_days import BUNDLED, LABEL_DAY_PARTS, Kind
 from schemas.spark_errors import describe_spark_error, raise_cause
+from schemas.table import Column
+from udfs.spark.references import FILES, ONE_BUNDLE_PER_GROUP, list_references
+from udfs.spark.worker import run_in_worker
 
-FOLDERS = "folders"  # the fact that says how parts are divided
+_KIND = "kind"  # a part with bundles has a folder for each value of it
+
+KINDS = "kinds"  # the fact that says which kinds of rows each part has
 
 
 class DayWriter:
     """Writes the parts of one day; `commit` makes them visible."""
 
-    def __init__(self, attempt: Attempt, date: str, key: str) -> None:
-        self._attempt = attempt
+    def __init__(self, attempt: Attempt, spark: SparkSession, date: str, key: str) -> None:
+        self._attempt, self._spark = attempt, spark
         self._storage = attempt.storage
         self._date, self._key = date, key
         self._name = f"{key}-{secrets.token_hex(3)}"
@@ -35,36 +40,52 @@ class DayWriter:
         # In the folder of the attempt, so that an interrupted one leaves nothing behind.
         renames = self._storage.renames
         self._folder = f"{attempt_path(attempt.run)}/days/{self._name}" if renames else self._target
-        self._tables: dict[str, TableRecord] = {}
-        self._folders: dict[str, list[str]] = {}  # of the parts that are divided
+        self._parts: list[str] = []
+        self._kinds: dict[str, list[int]] = {}
 
-    def write(self, part: str, table: DataFrame) -> DataFrame:
-        """Write a part and return it as written, to be read until the commit."""
+    def write(self, part: str, table: DataFrame) -> None:
+        """Write a part; it can be read from then on."""
         place = f"{self._folder}/{part}"
         try:
             rows = table.select(*LABEL_DAY_PARTS[part].names)
-            rows.write.parquet(self._storage.path(place), partitionBy=PARTITIONED.get(part))
-            files, size = self._storage.measure(place, suffix=".parquet")
-            size_in_rows = self._storage.dataset(place).count_rows() if files else 0
+            if part in BUNDLED:
+                rows.write.options(**ONE_BUNDLE_PER_GROUP).parquet(self._storage.path(place), partitionBy=_KIND)
+                self._kinds[part] = sorted(self._list_kinds(place))
+            else:
+                rows.write.parquet(self._storage.path(place))
         except Exception as error:
             raise_cause(error)
             raise PublishError(
                 f"cannot write {LABEL_DAYS}: {describe_spark_error(error)[1]}", where=self._storage.path(place)
             ) from error
-        self._tables[part] = TableRecord(path=f"{self._target}/{part}", rows=size_in_rows, files=files, bytes=size)
-        if part in PARTITIONED:
-            self._folders[part] = sorted(self._list_folders(place))
-        return _read_places(table.sparkSession, part, {self._storage.path(place): self._folders.get(part, [])})
+        self._parts.append(part)
 
-    def _list_folders(self, place: str) -> set[str]:
-        """The values by which a part is divided, from the names of its folders."""
+    def read(self, part: str, *kinds: Kind) -> DataFrame:
+        """Rows of a part that has been written, before the commit."""
+        return _read_bundles(self._spark, self._storage, part, {f"{self._folder}/{part}": self._kinds[part]}, kinds)
+
+    def discard(self, part: str, *kinds: Kind) -> None:
+        """Remove rows that only other parts of this day were computed from."""
+        for kind in kinds:
+            if kind in self._kinds[part]:
+                self._storage.delete(f"{self._folder}/{part}/{_KIND}={int(kind)}")
+                self._kinds[part].remove(kind)
+
+    def _list_kinds(self, place: str) -> set[int]:
         names = self._storage.list(place, suffix=".parquet", recursive=True)
-        return {name.rpartition("/")[0].rpartition("=")[2] for name in names}
+        return {int(name.rpartition("/")[0].rpartition("=")[2]) for name in names}
+
+    def _describe(self, part: str) -> TableRecord:
+        place = f"{self._folder}/{part}"
+        files, size = self._storage.measure(place, suffix=".parquet")
+        rows = self._storage.dataset(place).count_rows() if files else 0
+        return TableRecord(path=f"{self._target}/{part}", rows=rows, files=files, bytes=size)
 
     def commit(self, facts: Mapping[str, Any]) -> DayRecord:
         """Publish the day in one atomic write."""
-        facts = {**facts, FOLDERS: self._folders}
-        record = DayRecord(dt=self._date, key=self._key, name=self._name, tables=self._tables, facts=facts)
+        tables = {part: self._describe(part) for part in self._parts}
+        facts = {**facts, KINDS: self._kinds}
+        record = DayRecord(dt=self._date, key=self._key, name=self._name, tables=tables, facts=facts)
         try:
             if self._folder != self._target:
                 self._storage.move(self._folder, self._target)
@@ -74,28 +95,45 @@ class DayWriter:
         return record
 
 
-def read_part(spark: SparkSession, storage: Storage, records: Iterable[DayRecord], part: str) -> DataFrame:
-    """Read one part of several days."""
+def read_rows_of_days(spark: SparkSession, storage: Storage, records: Iterable[DayRecord], part: str) -> DataFrame:
+    """One part of several days that has rows of the log as they are."""
+    places = [storage.path(record.tables[part].path) for record in records if part in record.tables]
+    schema = _build_schema(LABEL_DAY_PARTS[part].columns)
+    return open_reader(spark).schema(schema).parquet(*places) if places else spark.createDataFrame([], schema)
+
+
+def read_bundles_of_days(
+    spark: SparkSession, storage: Storage, records: Iterable[DayRecord], part: str, *kinds: Kind
+) -> DataFrame:
+    """The bundles of these kinds of several days, or references to them where workers can open the files."""
     tables = ((record.tables[part].path, record.facts) for record in records if part in record.tables)
-    return _read_places(spark, part, {storage.path(path): facts[FOLDERS].get(part, []) for path, facts in tables})
+    places = {path: facts[KINDS].get(part, []) for path, facts in tables}
+    return _read_bundles(spark, storage, part, places, kinds)
 
 
-def _read_places(spark: SparkSession, part: str, places: Mapping[str, Sequence[str]]) -> DataFrame:
-    """A part in these places, each with the folders that divide it.
-
-    Each folder is read by its own path, with its value as a constant: Spark finds the column in the paths of one place
-    only, and a filter then leaves out whole folders.
-    """
-    columns = {column.name: column.type for column in LABEL_DAY_PARTS[part].columns}
-    # The schema is that of the contract: to infer it, Spark would read a file of every day first.
-    schema = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
-    divided = PARTITIONED.get(part)
-    if divided is None:
-        return open_reader(spark).schema(schema).parquet(*places) if places else spark.createDataFrame([], schema)
-    inner = ", ".join(f"`{name}` {kind}" for name, kind in columns.items() if name != divided)
-    tables = [spark.createDataFrame([], schema)]
-    for value in sorted({value for values in places.values() for value in values}):
-        paths = [f"{place}/{divided}={value}" for place, values in places.items() if value in values]
-        rows = open_reader(spark).schema(inner).parquet(*paths)
-        tables.append(rows.withColumn(divided, F.lit(int(value))).select(*columns))
+def _read_bundles(
+    spark: SparkSession, storage: Storage, part: str, places: Mapping[str, Collection[int]], kinds: Sequence[Kind]
+) -> DataFrame:
+    columns = LABEL_DAY_PARTS[part].columns
+    folders = [
+        (f"{place}/{_KIND}={int(kind)}", int(kind)) for place, kept in places.items() for kind in kinds if kind in kept
+    ]
+    if storage.is_local:
+        files = [
+            (storage.local(name), kind) for folder, kind in folders for name in storage.list(folder, suffix=".parquet")
+        ]
+        listed = spark.createDataFrame(files, FILES)
+        names = [column.name for column in columns]
+        return listed.mapInArrow(run_in_worker(list_references(names)), _build_schema(columns))
+    # Each folder is read by its own path, with its kind as a constant: Spark would list all folders to find it.
+    inner = _build_schema(column for column in columns if column.name != _KIND)
+    tables = [spark.createDataFrame([], _build_schema(columns))]
+    for kind in {kind for _, kind in folders}:
+        rows = open_reader(spark).schema(inner).parquet(*[storage.path(place) for place, of in folders if of == kind])
+        tables.append(rows.withColumn(_KIND, F.lit(kind)).select(*[column.name for column in columns]))
     return reduce(DataFrame.unionByName, tables)
+
+
+def _build_schema(columns: Iterable[Column]) -> str:
+    """The schema of the contract: to infer one, Spark would read a file of every day first."""
+    return ", ".join(f"`{column.name}` {column.type}" for column in columns)

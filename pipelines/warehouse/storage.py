@@ -53,6 +53,11 @@ class Storage:
         return self._at(name)
 
     @property
+    def is_local(self) -> bool:
+        """Whether the folder is one of this machine; on a cluster, of all machines."""
+        return bool(self._files.type_name == "local")
+
+    @property
     def renames(self) -> bool:
         """Whether files and folders are renamed in one atomic step; object stores cannot, but put files atomically."""
         return self._files.type_name in ("local", "hdfs", "subtree")
@@ -98,7 +103,7 @@ class Storage:
             )
 
     def _write(self, target: str, content: str) -> None:
-        if self._local:
+        if self.is_local:
             with Path(target).open("wb") as file:
                 file.write(content.encode())
                 file.flush()
@@ -109,7 +114,7 @@ class Storage:
 
     def _sync(self, folder: str) -> None:
         """Make a rename in this folder survive a power failure."""
-        if self._local:
+        if self.is_local:
             descriptor = os.open(folder, os.O_RDONLY)
             try:
                 os.fsync(descriptor)
@@ -124,10 +129,6 @@ class Storage:
     def exists(self, name: str) -> bool:
         """Whether there is a file or folder of this name."""
         return bool(self._files.get_file_info(self._at(name)).type != fs.FileType.NotFound)
-
-    @property
-    def _local(self) -> bool:
-        return bool(self._files.type_name == "local")
 
     def get(self, name: str) -> str:
         """Read a text file."""
@@ -190,7 +191,7 @@ class Storage:
             raise PublishError(f"cannot delete: {error}", where=self.path(name), hint=hint) from None
 
     def _remove(self, path: str) -> None:
-        if self._local and Path(path).is_symlink():
+        if self.is_local and Path(path).is_symlink():
             Path(path).unlink()
             return
         info = self._files.get_file_info(path)

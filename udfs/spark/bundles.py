@@ -17,10 +17,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from udfs.ragged import Ints
+from udfs.spark.references import resolve_reference
 
 BUNDLES = "bucket int, kind int, data binary"
 ROWS_AT_ONCE = 1 << 19  # of a task that makes bundles; it holds so many in memory
 BYTES_AT_ONCE = 1 << 28  # likewise, for long texts
+UNLABELLED = -(1 << 31)
 _SEED = 42  # of Spark's hash
 _DEEP = 64  # numbers to try per partition
 
@@ -78,8 +80,8 @@ def build_bundles(bucket: Ints, tables: Sequence[pa.Table], kind: int = 0) -> pa
 def read_bundles(batches: Iterable[pa.RecordBatch], label: str | None = None) -> dict[int, pa.Table]:
     """The rows of all bundles of each kind as one table, in no particular order.
 
-    `label` is a column of numbers beside the bundles, which becomes one of their rows. A column whose type is narrower
-    in some bundles than in others gets the widest.
+    `label` is a column of numbers beside the bundles, which becomes one of their rows, `UNLABELLED` where it is null.
+    A column whose type is narrower in some bundles than in others gets the widest.
     """
     tables: dict[int, list[pa.Table]] = {}
     for batch in batches:
@@ -87,7 +89,7 @@ def read_bundles(batches: Iterable[pa.RecordBatch], label: str | None = None) ->
         for kind, data, number in zip(batch["kind"].to_pylist(), batch["data"], labels, strict=True):
             table = read_bundle(data)
             if label is not None:
-                values = pa.array(np.full(table.num_rows, -1 if number is None else number, dtype=np.int64))
+                values = pa.array(np.full(table.num_rows, UNLABELLED if number is None else number, dtype=np.int64))
                 table = table.append_column(label, values)
             tables.setdefault(kind, []).append(table)
     return {
@@ -98,7 +100,7 @@ def read_bundles(batches: Iterable[pa.RecordBatch], label: str | None = None) ->
 
 def read_bundle(data: pa.BinaryScalar) -> pa.Table:
     """The rows of one bundle."""
-    return pa.ipc.open_stream(data.as_buffer()).read_all()
+    return pa.ipc.open_stream(resolve_reference(data)).read_all()
 
 
 def unpack_rows(bundles: DataFrame, schema: str) -> DataFrame:

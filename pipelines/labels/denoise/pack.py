@@ -140,7 +140,7 @@ def _pack_table(table: pa.Table, settings: DenoiseSettings, buckets: int) -> Ite
         "query_id": texts["query_id"],
         "context": texts["context"].dictionary_encode(),
         "system": texts["system"].dictionary_encode(),
-        **{name: pa.ListArray.from_arrays(borders, _join_chunks(table[name])) for name in _LISTS},
+        **{name: pa.ListArray.from_arrays(borders, join_chunks(table[name])) for name in _LISTS},
     }
     yield divide_rows(pa.table(places), run["page"], buckets, Kind.PLACES)
     named = np.flatnonzero(~anonymous)
@@ -154,7 +154,8 @@ def _pack_table(table: pa.Table, settings: DenoiseSettings, buckets: int) -> Ite
     yield build_bundles(np.zeros(1, dtype=np.int64), [frequent], Kind.FREQUENT)
 
 
-def _join_chunks(column: pa.ChunkedArray) -> pa.Array:
+def join_chunks(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
     joined = column.combine_chunks()
     return joined.chunk(0) if isinstance(joined, pa.ChunkedArray) else joined
 

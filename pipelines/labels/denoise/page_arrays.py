@@ -84,11 +84,13 @@ class PageOutcomes:
 def sort_rows(page: Ints, document: Ints, kind: Ints, position: Ints, ts: Ints, ties: tuple[Ints, ...]) -> Ints:
     """The order of `PageRows`: by page and document, impressions before events, the highest place first.
 
-    Sorted by one number that has all of the page and as much of the document as it can hold; what that leaves in
-    disorder, mostly the events of a result beside its impression, is sorted by everything.
+    Sorted by one number that has all of the page and the upper bits of the document, as many as it can hold; what that
+    leaves in disorder, mostly the events of a result beside its impression, is sorted by everything. So the order of a
+    page does not depend on the other pages.
     """
     width = int(page.max(initial=0)).bit_length()
-    key = (page << (_KEY_BITS - width)) | ((document ^ document >> 32) & ((1 << (_KEY_BITS - width)) - 1))
+    upper = ((document.view(np.uint64) ^ np.uint64(1 << 63)) >> np.uint64(width + 1)).astype(np.int64)
+    key = (page << (_KEY_BITS - width)) | upper
     order = np.argsort(key)
     groups = Ragged.of_sorted(key[order])
     several = np.flatnonzero(groups.lengths[groups.owner] > 1)

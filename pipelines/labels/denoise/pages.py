@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -13,8 +12,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pipelines.labels.denoise.hashes import MIXER, is_among, mix_numbers
+from pipelines.labels.denoise.keys import divide_kind
 from pipelines.labels.denoise.kinds import DAY_MICROS, IMPRESSION
-from pipelines.labels.denoise.pack import read_flags, read_integers
+from pipelines.labels.denoise.pack import join_chunks, read_flags, read_integers
 from pipelines.labels.denoise.page_arrays import PageOutcomes, PageRows, apply_rules, sort_rows
 from pipelines.labels.denoise.registry import rule_bit
 from pipelines.labels.denoise.settings import DenoiseSettings
@@ -26,7 +27,6 @@ from udfs.spark.worker import run_in_worker
 
 COUNTED = ("impressions", "clicks", "carts", "purchases")
 DROPPED = "row bigint, source bigint"  # what events in the quarantine are found by
-_MIXER = np.int64(-7046029254386353131)  # 2^64 over the golden ratio
 _LAST = "system string, query_id string, serp_id string, ts bigint, pair bigint, position int"
 
 
@@ -42,8 +42,7 @@ class Places:
 
     @classmethod
     def of(cls, runs: pa.Table) -> Places:
-        lists = {name: runs[name].combine_chunks() for name in ("document", "pair", "position")}
-        arrays = {n: pa.concat_arrays(c.chunks) if isinstance(c, pa.ChunkedArray) else c for n, c in lists.items()}
+        arrays = {name: join_chunks(runs[name]) for name in ("document", "pair", "position")}
         lengths = pc.list_value_length(arrays["pair"]).to_numpy()
         values = {name: read_integers(array.flatten()) for name, array in arrays.items()}
         return cls(runs.drop_columns(list(values)), np.repeat(np.arange(len(lengths)), lengths), **values)
@@ -67,12 +66,11 @@ def judge_pages(
     history: History | None,
     buckets: int,
     partitions: int | None = None,
-    purpose: Literal["log", "day", "window"] = "log",
+    of_day: bool = False,
 ) -> DataFrame:
     """Bundles of kept and dropped rows from those of places, marks and acts.
 
-    Of a day, drops are counted by page, and its pages are listed; of the touched pages of a window, their impressions
-    are listed too, to be withdrawn from what the days have of them.
+    Of a day, drops are counted by page, and what windows judge its pages by is returned too.
     """
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -81,38 +79,48 @@ def judge_pages(
             return
         places = read_places(tables)
         judged = apply_page_rules(places, tables, settings, history)
-        yield from _divide_kept(places, judged, buckets, Kind.REJUDGED if purpose == "window" else Kind.KEPT)
-        yield from _divide_dropped(places, judged, tables.get(Kind.ACTS), buckets, by_page=purpose == "day")
-        if purpose == "day":
-            yield from _divide_pages(places, tables.get(Kind.ACTS), buckets)
-        if purpose == "window":
-            page = read_integers(places.runs["page"])[places.owner]
-            withdrawn = pa.table({"pair": pa.array(places.pair), "page": pa.array(page)})
-            yield divide_rows(withdrawn, places.pair, buckets, Kind.WITHDRAWN)
+        kept = list_kept(places, judged)
+        if kept.num_rows:
+            yield divide_kind(kept, buckets, Kind.KEPT)
+        dropped = count_dropped(places, judged, tables.get(Kind.ACTS), by_page=of_day)
+        if dropped.num_rows:
+            yield divide_rows(dropped, read_integers(dropped["page" if of_day else "person"]), buckets, Kind.DROPS)
+        if of_day:
+            yield from _keep_pages(tables, buckets)
 
     return exchange(_select_pages(bundles), buckets, partitions).mapInArrow(run_in_worker(judge), BUNDLES)
 
 
-def _divide_pages(places: Places, acts: pa.Table | None, buckets: int) -> Iterator[pa.RecordBatch]:
-    """The pages of impressions (`shown`), and those that only have events, be it one that belongs to no page."""
-    shown = pd.unique(read_integers(places.runs["page"]))
-    pages = shown
-    if acts is not None:
-        pages = np.concatenate([shown, np.setdiff1d(read_integers(acts["page"]), shown)])
+def _keep_pages(tables: Mapping[int, pa.Table], buckets: int) -> Iterator[pa.RecordBatch]:
+    """The rows of a day in one bundle for each bucket, and its pages: those of impressions (`shown`) and of events."""
+    for kind in (Kind.PLACES, Kind.ACTS, Kind.MARKS):
+        if kind in tables:
+            yield divide_kind(tables[kind], buckets, kind)
+    none = np.zeros(0, dtype=np.int64)
+    shown = pd.unique(read_integers(tables[Kind.PLACES]["page"])) if Kind.PLACES in tables else none
+    acted = np.unique(read_integers(tables[Kind.ACTS]["page"])) if Kind.ACTS in tables else none
+    pages = np.concatenate([shown, acted[~is_among(acted, shown)]])
     table = pa.table({"page": pa.array(pages), "shown": pa.array(np.arange(len(pages)) < len(shown))})
-    yield divide_rows(table, pages, buckets, Kind.PAGES)
+    yield divide_kind(table, buckets, Kind.PAGES)
 
 
-def select_last_pages(bundles: DataFrame, names: DataFrame, settings: DenoiseSettings, *, buckets: int) -> DataFrame:
-    """The newest page of each logged system and query that no rule drops, as rankings."""
+def select_last_pages(
+    bundles: DataFrame,
+    names: DataFrame,
+    settings: DenoiseSettings,
+    *,
+    buckets: int,
+    read: Callable[[Iterable[pa.RecordBatch]], Mapping[int, pa.Table]] = read_bundles,
+) -> DataFrame:
+    """The newest page of each logged system and query that no rule drops, as rankings; `read` reads its bundles."""
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tables = read_bundles(batches)
+        tables = read(batches)
         if Kind.PLACES in tables:
             places = read_places(tables)
             yield from _find_newest(places, apply_page_rules(places, tables, settings, None)).to_batches()
 
-    shown = exchange(_select_pages(bundles), buckets).mapInArrow(run_in_worker(judge), _LAST)
+    shown = exchange(bundles, buckets).mapInArrow(run_in_worker(judge), _LAST)
     results = F.collect_list(F.struct("position", "pair")).alias("results")
     newest = F.max_by("results", F.struct("ts", "serp_id")).alias("results")
     return (
@@ -138,29 +146,29 @@ def _select_pages(bundles: DataFrame) -> DataFrame:
     return bundles.where(F.col("kind").isin(int(Kind.PLACES), int(Kind.MARKS), int(Kind.ACTS)))
 
 
-def read_places(tables: Mapping[int, pa.Table]) -> Places:
-    """The impressions, with the rules on users and their days in `bits` of their runs."""
+def read_places(tables: Mapping[int, pa.Table], apart: str | None = None) -> Places:
+    """The impressions, with the rules on users and their days in `bits` of their runs; `apart` as below."""
     runs = tables.get(Kind.PLACES)
-    if runs is None:
+    if runs is None or not runs.num_rows:
         none = np.zeros(0, dtype=np.int64)
         return Places(pa.table({"page": pa.array([], pa.int64())}), none, none, none, none)
     places = Places.of(runs)
     marks = tables.get(Kind.MARKS)
-    return places if marks is None else Places(_add_marks(places.runs, marks), *_list_fields(places))
+    return places if marks is None else Places(_add_marks(places.runs, marks, apart), *_list_fields(places))
 
 
 def _list_fields(places: Places) -> tuple[Ints, Ints, Ints, Ints]:
     return places.owner, places.document, places.pair, places.position
 
 
-def _add_marks(runs: pa.Table, marks: pa.Table) -> pa.Table:
+def _add_marks(runs: pa.Table, marks: pa.Table, apart: str | None) -> pa.Table:
     """The runs with the bits of the marks of their page, user and day."""
-    keys = ["page", "suspect", "day"]
+    keys = ["page", "suspect", "day", *([] if apart is None else [apart])]
     page, bits = read_integers(runs["page"]), read_integers(runs["bits"])
     of_marks = pd.DataFrame({name: read_integers(marks[name]) for name in (*keys, "bits")})
-    marked = np.flatnonzero(np.isin(page, of_marks["page"].to_numpy()) & ~read_flags(runs["nameless"]))
-    chosen = runs.take(pa.array(marked))
-    rows = pd.DataFrame({"page": page[marked], "suspect": read_integers(chosen["suspect"])})
+    marked = np.flatnonzero(is_among(page, of_marks["page"].to_numpy()) & ~read_flags(runs["nameless"]))
+    chosen = runs.select(["suspect", "ts", *keys[3:]]).take(pa.array(marked))
+    rows = pd.DataFrame({"page": page[marked]} | {n: read_integers(chosen[n]) for n in ("suspect", *keys[3:])})
     rows["day"] = read_integers(chosen["ts"]) // DAY_MICROS
     # One mark of a page, user and day can come from each task that read some of its rows; they are equal.
     merged = rows.merge(of_marks.drop_duplicates(keys), on=keys, how="left")
@@ -169,9 +177,16 @@ def _add_marks(runs: pa.Table, marks: pa.Table) -> pa.Table:
 
 
 def apply_page_rules(
-    places: Places, tables: Mapping[int, pa.Table], settings: DenoiseSettings, history: History | None
+    places: Places,
+    tables: Mapping[int, pa.Table],
+    settings: DenoiseSettings,
+    history: History | None,
+    apart: str | None = None,
 ) -> JudgedPages:
-    """Sort impressions and events by page and document, and apply the rules to them."""
+    """Sort impressions and events by page and document, and apply the rules to them.
+
+    Rows of a page that differ in the column `apart` are judged as different pages.
+    """
     acts, shown = tables.get(Kind.ACTS), len(places.owner)
     size = shown + (0 if acts is None else acts.num_rows)
 
@@ -187,7 +202,7 @@ def apply_page_rules(
             filled[shown:] = read_integers(acts[of_acts])
         return filled
 
-    page = _number_pages(places, acts)
+    page = _number_pages(places, acts, apart)
     document, position = extend(places.document, "document"), extend(places.position, None)
     kind, ts, suspect = extend(np.full(shown, IMPRESSION), "kind"), join("ts"), join("suspect")
     order = sort_rows(page, document, kind, position, ts, (extend(places.pair, "event"), suspect))
@@ -211,27 +226,31 @@ def apply_page_rules(
         unplaced=unplaced[order],
     )
     hashes = join("page")
-    person = np.where(nameless, hashes ^ _MIXER, suspect)
+    person = np.where(nameless, hashes ^ MIXER, suspect)
     return JudgedPages(rows, apply_rules(rows, settings, history), order, person[order], hashes[order])
 
 
-def _number_pages(places: Places, acts: pa.Table | None) -> Ints:
+def _number_pages(places: Places, acts: pa.Table | None, apart: str | None) -> Ints:
     """The pages of impressions and events as numbers."""
-    of_runs = read_integers(places.runs["page"])
-    of_acts = np.zeros(0, dtype=np.int64) if acts is None else read_integers(acts["page"])
-    numbers = pd.factorize(np.concatenate([of_runs, of_acts]), sort=False)[0].astype(np.int64)
-    return np.concatenate([numbers[: len(of_runs)][places.owner], numbers[len(of_runs) :]])
+    hashes = [np.zeros(0, dtype=np.int64)]
+    for rows in (places.runs, acts):
+        if rows is not None and rows.num_rows:
+            page = read_integers(rows["page"])
+            hashes.append(page if apart is None else mix_numbers(page, read_integers(rows[apart])))
+    numbers = pd.factorize(np.concatenate(hashes), sort=False)[0].astype(np.int64)
+    runs = places.runs.num_rows
+    return np.concatenate([numbers[:runs][places.owner], numbers[runs:]])
 
 
-def _divide_kept(places: Places, judged: JudgedPages, buckets: int, kind: Kind) -> Iterator[pa.RecordBatch]:
-    """The kept impressions as bundles by pair."""
+def list_kept(places: Places, judged: JudgedPages) -> pa.Table:
+    """The kept impressions one by one."""
     chosen = np.flatnonzero(~judged.rows.is_event & (judged.outcomes.bits == 0))
-    if not len(chosen):
-        return
     row = judged.order[chosen]
-    run = places.owner[row]
+    if not len(row):
+        return pa.table({"pair": pa.array([], pa.int64())})
+    run = pa.array(places.owner[row])
     outcomes = judged.outcomes
-    columns = {
+    kept = {
         "pair": pa.array(places.pair[row]),
         "person": pa.array(judged.person[chosen]),
         "page": pa.array(judged.page[chosen]),
@@ -241,19 +260,15 @@ def _divide_kept(places: Places, judged: JudgedPages, buckets: int, kind: Kind) 
             name: pa.array(getattr(outcomes, name)[chosen].astype(np.int32))
             for name in ("history", "page_mark", *COUNTED[1:])
         },
-        **{name: places.runs[name].take(pa.array(run)) for name in ("context", "system")},
+        **{name: places.runs[name].take(run) for name in ("context", "system")},
     }
-    yield divide_rows(pa.table(columns), places.pair[row], buckets, kind)
+    return pa.table(kept)
 
 
-def _divide_dropped(
-    places: Places, judged: JudgedPages, acts: pa.Table | None, buckets: int, *, by_page: bool
-) -> Iterator[pa.RecordBatch]:
+def count_dropped(places: Places, judged: JudgedPages, acts: pa.Table | None, *, by_page: bool = False) -> pa.Table:
     """Counts of the dropped rows by rules and user; the quarantined events stay apart."""
     outcomes, shown = judged.outcomes, len(places.owner)
     rows = np.flatnonzero(outcomes.bits != 0)
-    if not len(rows):
-        return
     table = pd.DataFrame({"bits": outcomes.bits[rows], "person": judged.person[rows]})
     table["impressions"] = ~judged.rows.is_event[rows]
     for name in COUNTED[1:]:
@@ -273,8 +288,7 @@ def _divide_dropped(
         pa.Table.from_pandas(part.reindex(columns=schema.names), schema=schema, preserve_index=False)
         for part in (counts, alone)
     ]
-    dropped = pa.concat_tables(drops)
-    yield divide_rows(dropped, read_integers(dropped[keys[-1]]), buckets, Kind.DROPS)
+    return pa.concat_tables(drops)
 
 
 def _find_newest(places: Places, judged: JudgedPages) -> pa.Table:

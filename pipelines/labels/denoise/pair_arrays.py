@@ -14,12 +14,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from pipelines.labels.denoise.apply import combine_arrays
+from pipelines.labels.denoise.hashes import MIXER, find_repeated, mix_numbers
 from pipelines.labels.denoise.kinds import DRAWS
 from pipelines.labels.denoise.settings import DenoiseSettings
 from udfs.ragged import Ints, Ragged
 
 _WIDEST = 1 << 62
-_MIXER = np.int64(-7046029254386353131)  # 2^64 over the golden ratio: spreads small numbers over all bits
 
 
 @dataclass(frozen=True)
@@ -30,33 +30,47 @@ class PairOutcomes:
     users: Ints
 
 
+@dataclass(frozen=True)
+class UserRows:
+    """Per row, its number among those of its user on its pair, how many these are, and the sum of their clicks."""
+
+    number: Ints
+    rows: Ints
+    clicks: Ints
+
+
 def apply_pair_rules(
-    pair: Ints, person: Ints, page: Ints, position: Ints, clicks: Ints, settings: DenoiseSettings
+    pair: Ints, person: Ints, page: Ints, position: Ints, clicks: Ints, pair_clicks: Ints, settings: DenoiseSettings
 ) -> PairOutcomes:
-    """Number every user's rows on a pair in the order of a hash, and apply the rules on pairs."""
-    user_row, user_rows, user_clicks = np.ones_like(pair), np.ones_like(pair), clicks.copy()
-    several = _find_several(pair, person)
+    """Apply the rules on pairs to all rows of users; `pair_clicks` are those of all users, per row."""
+    users = number_user_rows(pair, person, page, position, clicks)
+    bits = combine_pair_rules(users, pair_clicks, settings)
+    return PairOutcomes(bits=bits, users=((bits == 0) & (users.number == 1)).astype(np.int64))
+
+
+def number_user_rows(pair: Ints, person: Ints, page: Ints, position: Ints, clicks: Ints) -> UserRows:
+    """Number every user's rows on a pair by page, which is in the order of a hash, and position.
+
+    Most users have one row, which needs no order.
+    """
+    number, rows, user_clicks = np.ones_like(pair), np.ones_like(pair), clicks.copy()
+    several = find_repeated(mix_numbers(person, pair))
     order = several[np.lexsort((position[several], page[several], person[several], pair[several]))]
     users = Ragged.of_sorted(pair[order], person[order])
-    user_row[order], user_rows[order] = users.place, users.lengths[users.owner]
+    number[order], rows[order] = users.place, users.lengths[users.owner]
     user_clicks[order] = users.reduce(np.add, clicks[order])[users.owner]
+    return UserRows(number, rows, user_clicks)
+
+
+def combine_pair_rules(users: UserRows, pair_clicks: Ints, settings: DenoiseSettings) -> Ints:
+    """The bits of the rules on pairs that drop each row."""
     features = {
-        "user_row": user_row,
-        "user_rows": user_rows,
-        "user_clicks": user_clicks,
-        "pair_clicks": np.bincount(pair, weights=clicks).astype(np.int64)[pair],
+        "user_row": users.number,
+        "user_rows": users.rows,
+        "user_clicks": users.clicks,
+        "pair_clicks": pair_clicks,
     }
-    bits = combine_arrays("pair", settings, features, len(pair))
-    return PairOutcomes(bits=bits, users=((bits == 0) & (user_row == 1)).astype(np.int64))
-
-
-def _find_several(pair: Ints, person: Ints) -> Ints:
-    """The rows of users with several rows on a pair, and few others: most users have one, which needs no order."""
-    mixed = (pair * _MIXER) ^ person
-    order = np.argsort(mixed)
-    differs = np.ones(len(order) + 1, dtype=np.bool_)
-    differs[1:-1] = np.diff(mixed[order]) != 0
-    return order[~(differs[1:] & differs[:-1])]
+    return combine_arrays("pair", settings, features, len(pair_clicks))
 
 
 def group_rows(keys: Sequence[npt.NDArray[Any]]) -> tuple[Ints, Ints]:
@@ -85,16 +99,7 @@ def _number(key: npt.NDArray[Any]) -> tuple[Ints, int]:
     return codes.astype(np.int64), max(len(values), 1)
 
 
-def number_densely(groups: Ints) -> tuple[Ints, Ints]:
-    """The numbers of groups without gaps, and per group one of its rows."""
-    present = np.bincount(groups) > 0
-    numbers = (np.cumsum(present) - 1)[groups]
-    example = np.empty(int(present.sum()), dtype=np.int64)
-    example[numbers[::-1]] = np.arange(len(groups))[::-1]
-    return numbers, example
-
-
 def draw_numbers(pair: Ints, day: Ints) -> Ints:
     """A number for each pair and day, which is below `limit_draws` for a share of them."""
-    mixed = (pair ^ (day * _MIXER)) * _MIXER
+    mixed = (pair ^ (day * MIXER)) * MIXER
     return (mixed >> 32) & (DRAWS - 1)

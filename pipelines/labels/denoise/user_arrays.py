@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipelines.labels.denoise.apply import combine_arrays
+from pipelines.labels.denoise.hashes import find_repeated, is_among, mix_numbers
 from pipelines.labels.denoise.kinds import CLICK, DAY_MICROS, EVERY_DAY
 from pipelines.labels.denoise.settings import DenoiseSettings
 from udfs.ragged import Bools, Floats, Ints, Ragged
@@ -76,7 +77,7 @@ def _describe_gaps(gap: Floats, days: Ragged) -> tuple[Floats, Floats]:
 def look_up_flags(flags: Flags, suspect: Ints, day: Ints) -> Ints:
     """Per row of a user the bits of the rules that drop it on its day."""
     bits = np.zeros(len(suspect), dtype=np.int64)
-    flagged = np.flatnonzero(np.isin(suspect, flags.suspect)) if len(flags.suspect) else bits[:0]
+    flagged = np.flatnonzero(is_among(suspect, flags.suspect))
     for days in (day[flagged], np.full(len(flagged), EVERY_DAY)):
         bits[flagged] |= _look_up(flags, suspect[flagged], days)
     return bits
@@ -101,19 +102,13 @@ def find_split_users(suspect: Ints, page: Ints, day: Ints, log_day: Ints) -> Int
 
     The files of two days can only share a day if it is not the own day of one of them.
     """
-    order = np.lexsort((page, suspect))
+    repeated = find_repeated(mix_numbers(suspect, page))
+    order = repeated[np.lexsort((page[repeated], suspect[repeated]))]
     pages = Ragged.of_sorted(suspect[order], page[order])
     files = log_day[order]
     several = pages.reduce(np.minimum, files) != pages.reduce(np.maximum, files)
     of_pages = suspect[order][pages.offsets[:-1][several]]
     return np.unique(np.concatenate([of_pages, suspect[day != log_day]]))
-
-
-def mix_numbers(one: Ints, two: Ints) -> Ints:
-    """One number for each pair of numbers."""
-    with np.errstate(over="ignore"):
-        mixed = (one ^ (two * _MIXER)) * _MIXER
-    return mixed ^ (mixed >> 29)
 
 
 @dataclass(frozen=True)
@@ -149,7 +144,7 @@ def attribute_events(events: Events, window_days: float) -> Attribution:
     origin = np.full(size, GIVEN, dtype=np.int8)
     source = np.arange(size)
     origin[~events.placed] = np.where(events.nameless[~events.placed], NO_USER, NO_CLICK)
-    rows = _find_candidates(events)
+    rows = find_candidates(events)
     if not len(rows):
         return Attribution(origin, source)
     order = rows[_sort_by_time(events, rows)]
@@ -171,15 +166,12 @@ def attribute_events(events: Events, window_days: float) -> Attribution:
     return Attribution(origin, source)
 
 
-def _find_candidates(events: Events) -> Ints:
-    """The events without a page, and those of the same users and documents."""
+def find_candidates(events: Events) -> Ints:
+    """The events without a page, and clicks of the same users and documents."""
     sought = ~events.placed & ~events.nameless
-    key = events.suspect ^ (events.document * _MIXER)
+    key = mix_numbers(events.suspect, events.document)
     clicks = events.placed & (events.kind == CLICK) & ~events.nameless
-    return np.flatnonzero(sought | (clicks & np.isin(key, key[sought])))
-
-
-_MIXER = np.int64(-7046029254386353131)  # 2^64 over the golden ratio
+    return np.flatnonzero(sought | (clicks & is_among(key, key[sought])))
 
 
 def _sort_by_time(events: Events, rows: Ints) -> Ints:

@@ -115,7 +115,8 @@ def test_one_user_is_capped_and_users_are_counted_once() -> None:
     person = np.array([1] * 20 + list(range(2, 12)))
     clicks = np.array([1] * 20 + [1] * 4 + [0] * 6)
     one = np.zeros(30, dtype=np.int64)
-    outcomes = apply_pair_rules(one, person, np.arange(30), one, clicks, DenoiseSettings())
+    of_pair = np.full(30, clicks.sum())
+    outcomes = apply_pair_rules(one, person, np.arange(30), one, clicks, of_pair, DenoiseSettings())
     # Others have 4 clicks, so a fifth of all is 1 of the user's 20.
     assert (outcomes.bits[person == 1] == 0).sum() == 1
     assert outcomes.users.sum() == 11

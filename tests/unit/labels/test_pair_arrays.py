@@ -16,7 +16,8 @@ def test_rows_of_a_user_are_numbered_by_page_and_position() -> None:
     person[random.random(size) < 0.2] = 7  # who dominates
     page, position = random.permutation(size) // 2, random.permutation(size)
     clicks = (random.random(size) < 0.3).astype(np.int64)
-    outcomes = apply_pair_rules(pair, person, page, position, clicks, SETTINGS)
+    pair_clicks = np.bincount(pair, weights=clicks).astype(np.int64)[pair]
+    outcomes = apply_pair_rules(pair, person, page, position, clicks, pair_clicks, SETTINGS)
     dropped = 0
     for one in range(40):
         of_pair = np.flatnonzero(pair == one)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipelines.labels.denoise.pairs import Origin, find_names, list_drops, select_kept, tally_kept
+from pipelines.labels.denoise.pairs import Origin, build_cells, find_names, list_drops, tally_rows
 from pipelines.labels.denoise.settings import DenoiseSettings, OneUserDominates
 from schemas.errors import DataQualityError
 from schemas.label_days import Kind
@@ -22,7 +22,7 @@ Rows = list[dict[str, Any]]
 def draw_rows(size: int, seed: int) -> Rows:
     """Impressions of few pairs and fewer users, so that one user dominates some pairs."""
     random = np.random.default_rng(seed)
-    return [
+    rows = [
         {
             "pair": int(random.integers(12)) - 5,  # hashes may be negative
             "person": int(random.integers(6)),
@@ -39,6 +39,7 @@ def draw_rows(size: int, seed: int) -> Rows:
         }
         for _ in range(size)
     ]
+    return list({tuple(row[name] for name in ("pair", "person", "page", "position")): row for row in rows}.values())
 
 
 def build_table(rows: Rows) -> pa.Table:
@@ -57,7 +58,20 @@ def build_names(rows: Rows) -> pa.Table:
 
 
 def tally(rows: Rows, settings: DenoiseSettings = SETTINGS, origin: Origin | None = None) -> Rows:
-    return sort(tally_kept(build_table(rows), build_names(rows), settings, origin or Origin()))
+    tables: dict[int, pa.Table] = {Kind.KEPT: build_table(rows), Kind.NAMES: build_names(rows)}
+    return sort(tally_rows(tables, settings, origin or Origin()))
+
+
+def tally_window(days: list[Rows], withdrawn: Rows, again: Rows, settings: DenoiseSettings) -> Rows:
+    """The tally of a window from the cells of its days."""
+    rows = [row for day in days for row in day]
+    tables: dict[int, pa.Table] = {Kind.NAMES: build_names(rows)}
+    cells = [build_cells(build_table(day)) for day in days]
+    tables[Kind.CELLS] = pa.concat_tables(cells, promote_options="permissive").unify_dictionaries()
+    for kind, more in ((Kind.WITHDRAWN, withdrawn), (Kind.KEPT, again)):
+        if more:
+            tables[kind] = build_table(more)
+    return sort(tally_rows(tables, settings, Origin()))
 
 
 def sort(table: pa.Table) -> Rows:
@@ -107,21 +121,30 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
     assert tally([rows[place] for place in order]) == tally(rows)
 
 
+@pytest.mark.parametrize("settings", [SETTINGS, NO_CAP], ids=["capped", "not capped"])
 @pytest.mark.parametrize("seed", range(3))
+def test_days_add_up_to_a_window(seed: int, settings: DenoiseSettings) -> None:
+    rows = draw_rows(600, seed)
+    days = [[row for row in rows if row["page"] % 3 == day] for day in range(3)]
+    assert tally_window(days, [], [], settings) == tally(rows, settings)
+
+
+@pytest.mark.parametrize("seed", range(5))
 def test_withdrawn_pages_count_as_they_are_judged_again(seed: int) -> None:
     rows = draw_rows(600, seed)
     touched = set(range(0, 200, 7))
     others = [row for row in rows if row["page"] not in touched]
-    again = [row | {"clicks": 0} for row in rows if row["page"] in touched and row["position"] > 1]
-    withdrawn = pa.table({"pair": [0] * len(touched), "page": pa.array(sorted(touched), pa.int64())})
-    tables: dict[int, pa.Table] = {
-        Kind.KEPT: build_table(rows),
-        Kind.WITHDRAWN: withdrawn,
-        Kind.REJUDGED: build_table(again),
-    }
-    kept = select_kept(tables)
-    assert kept is not None
-    assert sort(tally_kept(kept, build_names(rows), SETTINGS, Origin())) == tally(others + again)
+    withdrawn = [row for row in rows if row["page"] in touched]
+    again = [row | {"clicks": 1 - row["clicks"], "page_mark": 1} for row in withdrawn if row["position"] > 1]
+    days = [[row for row in rows if row["page"] % 3 == day] for day in range(3)]
+    assert tally_window(days, withdrawn, again, SETTINGS) == tally(others + again)
+
+
+def test_a_rule_that_drops_single_rows_of_users_drops_those_of_days() -> None:
+    rows = [row | {"person": number, "clicks": number % 3} for number, row in enumerate(draw_rows(300, 7))]
+    settings = DenoiseSettings(one_user_dominates=OneUserDominates(clicks=1, share=0.01))
+    days = [rows[:100], rows[100:]]
+    assert tally_window(days, [], [], settings) == tally(rows, settings)
 
 
 def test_a_day_is_kept_for_a_share_of_documents_and_days() -> None:
