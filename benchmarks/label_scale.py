@@ -19,11 +19,13 @@ from benchmarks import label_rules
 from benchmarks.memory import measure_peaks, measure_processor_seconds
 from jobs.support.session import open_session
 from pipelines.config.spark import SparkSettings
+from pipelines.inputs.log_rows import LogRows
 from pipelines.labels.build import build_labels
 from pipelines.labels.settings import LabelSettings
 from pipelines.simulation.settings import SimulationSettings
 from pipelines.simulation.simulate import simulate
 from pipelines.warehouse.checkpoint import build_checkpointer
+from schemas.inputs import IMPRESSIONS, INTERACTIONS
 
 SHOWN = 10
 
@@ -108,8 +110,8 @@ def _build_labels(spark: SparkSession, folder: Path) -> int:
     impressions, interactions = (spark.read.parquet(str(folder / name)) for name in ("impressions", "interactions"))
     rows = impressions.count()
     built = build_labels(
-        impressions,
-        interactions,
+        LogRows(impressions, IMPRESSIONS),
+        LogRows(interactions, INTERACTIONS),
         LabelSettings(),
         checkpoint=build_checkpointer(f"{folder}/checkpoints"),
         impressions_read=rows,

@@ -41,7 +41,7 @@ class ConformedTable:
     table: Table
     marked_rows: DataFrame  # contract columns, then `_reason`, `_row`, and `_file` where the reader gives it
     source_columns: frozenset[str] = frozenset()  # the contract's columns that the data has
-    known_rows: int | None = None  # how many rows it has, where its files say so
+    known_rows: int | None = None  # how many rows are read, where its files say so
 
     @property
     def cast_rows(self) -> DataFrame:

@@ -1,6 +1,7 @@
-"""The 64-bit xxHash of texts as Spark computes it (`xxhash64`), for many texts at once.
+"""The 64-bit xxHash of texts and numbers as Spark computes it (`xxhash64`), for many values at once.
 
 Replicates depend on the hash of a query: with the same one, tables in memory have the bootstrap of a run on Spark.
+`xxhash64` of several columns hashes each with the hash of those before it as its seed.
 The algorithm: https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md.
 """
 
@@ -10,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from udfs.ragged import Ints
+from udfs.ragged import Floats, Ints
 
 Words = npt.NDArray[np.uint64]
 
-_SEED = 42  # Spark's
+SEED = 42  # Spark's; also its hash of null
 _P1, _P2, _P3, _P4, _P5 = (
     np.uint64(prime)
     for prime in (
@@ -28,8 +29,9 @@ _P1, _P2, _P3, _P4, _P5 = (
 _STRIPE = 32  # bytes that four accumulators take at once
 
 
-def hash_like_spark(texts: pa.LargeStringArray) -> Ints:
-    """Per text, what `xxhash64` of Spark returns for it."""
+def hash_like_spark(texts: pa.LargeStringArray, seeds: Ints | None = None) -> Ints:
+    """Per text, what `xxhash64` of Spark returns for it; with `seeds`, the hashes of the columns before it."""
+    seed = _start(len(texts), seeds)
     _, borders, data = texts.buffers()
     offsets = np.frombuffer(borders, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     content = np.frombuffer(data, dtype=np.uint8) if data else np.zeros(0, dtype=np.uint8)
@@ -38,9 +40,9 @@ def hash_like_spark(texts: pa.LargeStringArray) -> Ints:
     at, left = offsets[:-1].copy(), np.diff(offsets)
     length = left.astype(np.uint64)
     with np.errstate(over="ignore"):
-        mixed = np.full(len(left), np.uint64(_SEED) + _P5)
+        mixed = seed + _P5
         long = np.flatnonzero(left >= _STRIPE)
-        mixed[long] = _hash_stripes(words, at[long], left[long])
+        mixed[long] = _hash_stripes(words, at[long], left[long], seed[long])
         at, left = at + left // _STRIPE * _STRIPE, left % _STRIPE
         mixed += length
         while len(rows := np.flatnonzero(left >= 8)):
@@ -57,16 +59,34 @@ def hash_like_spark(texts: pa.LargeStringArray) -> Ints:
             mixed[rows] = _rotate(mixed[rows] ^ (byte * _P5), 11) * _P1
             at[rows] += 1
             left[rows] -= 1
+    return _finish(mixed)
+
+
+def hash_numbers_like_spark(numbers: Ints | Floats, seeds: Ints | None = None) -> Ints:
+    """The same for each number: of 64 bits in Spark, or a double."""
+    if numbers.dtype == np.float64:
+        numbers = np.where(np.isnan(numbers), np.nan, numbers + 0.0)  # one NaN, and no negative zero
+    words = np.ascontiguousarray(numbers).view(np.uint64)
+    with np.errstate(over="ignore"):
+        mixed = _start(len(words), seeds) + _P5 + np.uint64(8)
+        mixed = _rotate(mixed ^ _round(np.uint64(0), words), 27) * _P1 + _P4
+    return _finish(mixed)
+
+
+def _start(size: int, seeds: Ints | None) -> Words:
+    return np.full(size, np.uint64(SEED)) if seeds is None else seeds.view(np.uint64)
+
+
+def _finish(mixed: Words) -> Ints:
+    with np.errstate(over="ignore"):
         mixed = (mixed ^ (mixed >> np.uint64(33))) * _P2
         mixed = (mixed ^ (mixed >> np.uint64(29))) * _P3
     return (mixed ^ (mixed >> np.uint64(32))).view(np.int64)
 
 
-def _hash_stripes(words: Words, at: Ints, left: Ints) -> Words:
+def _hash_stripes(words: Words, at: Ints, left: Ints, seed: Words) -> Words:
     """The four accumulators over all whole stripes, merged."""
-    seed = np.uint64(_SEED)
-    start = np.array([seed + _P1 + _P2, seed + _P2, seed, seed - _P1])
-    lanes = np.repeat(start[:, None], len(at), axis=1)
+    lanes = np.stack([seed + _P1 + _P2, seed + _P2, seed, seed - _P1])
     at, left = at.copy(), left.copy()
     while len(rows := np.flatnonzero(left >= _STRIPE)):
         for lane in range(4):

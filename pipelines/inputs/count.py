@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 
 from schemas.conform import IGNORED, SOURCE_FILE, ConformedTable
 from schemas.errors import DataQualityError
-from udfs.spark.file_counts import QuerySample
+from udfs.ragged import Ints
+from udfs.spark.file_counts import FileRequest
 
 MAX_IGNORED = 50  # reasons to ignore a row that are recorded
 MAX_GROUPS = 1000  # reasons × systems of one input; only their counts reach the driver
@@ -37,11 +38,18 @@ class RowCount:
 
 @dataclass(frozen=True)
 class FittingRows:
-    """The value of an aggregate over rows that all fit their contract."""
+    """The value of an aggregate over rows that all fit their contract.
 
-    counts: Literal["rows", "nulls", "nothing", "grades"]
-    column: str | None = None  # whose nulls are counted
+    `nothing` counts rows with a value outside of `within`, `none` is one of these values: where there may be such rows,
+    Spark counts.
+    """
+
+    counts: Literal["rows", "nulls", "nothing", "none", "grades", "choice", "largest"]
+    column: str | None = None
     grade: int | None = None
+    choice: str | None = None  # of a column with choices
+    within: tuple[float, float] | None = None
+    per: float = 1  # the unit of `largest`
 
 
 @dataclass(frozen=True)
@@ -55,9 +63,10 @@ class RowAggregate:
 
 @dataclass(frozen=True)
 class SplitCount:
-    """How many rows have one value of the column that a request splits the rows by."""
+    """How many rows have one value of the column that a request splits the rows by: a day, or any other day."""
 
     value: str
+    is_other: bool = False
     merge: Literal["sum"] = "sum"
 
 
@@ -71,7 +80,6 @@ class RowSample:
     columns: Mapping[str, SparkColumn]
     where: SparkColumn
     limit: int  # a sample with more rows is dropped as a whole
-    of_files: QuerySample | None = None  # the same rows, for workers that read the files of an input
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,7 @@ class CountRequest:
     aggregates: Mapping[Hashable, Aggregate] = field(default_factory=dict)
     sample: RowSample | None = None
     split: SparkColumn | None = None
+    of_files: FileRequest = field(default_factory=FileRequest)  # for workers that read the files of an input
 
     def count_splits(self) -> int:
         """How many groups the split makes of one."""
@@ -104,6 +113,9 @@ class CountResult:
     # The sampled columns, `system` where the input has one, and how many `rows` are equal; None without a request, or
     # where the sample exceeded its limit.
     sample: pa.Table | None
+    # Where workers counted the files: the rows of sampled units, and by column a sketch of its distinct values.
+    unit_samples: Mapping[str, pa.Table] = field(default_factory=dict)
+    sketches: Mapping[str, Ints] = field(default_factory=dict)
 
 
 def count_rows(table: ConformedTable, request: CountRequest) -> CountResult:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
@@ -16,13 +17,15 @@ from pipelines.inputs.count import (
     FittingRows,
     RowAggregate,
     RowCount,
+    SplitCount,
     limit_groups,
 )
 from pipelines.inputs.plain_files import PlainFiles, split_files
 from schemas.table import Table
-from udfs.spark.file_counts import COUNTED, FileCount, QuerySample, count_part, count_parts, merge_counts
+from udfs.spark.file_counts import COUNTED, FileCount, count_part, count_parts, merge_counts
 from udfs.spark.worker import run_in_worker
 
+BY_QUERY = "query_id"  # the unit of the sample that a request has for Spark too
 ROWS_PER_PART = 2_000_000
 ROWS_WORTH_A_JOB = 100_000  # fewer are counted in this process
 
@@ -33,16 +36,12 @@ def count_files(
     """The counts of the inputs whose rows all fit; for the others, ask Spark."""
     countable = {name: requests[name] for name in files if name in requests and _is_known(files[name], requests[name])}
     contracts = {name: files[name].contract for name in countable}
-    samples = {
-        name: request.sample.of_files
-        for name, request in countable.items()
-        if request.sample is not None and request.sample.of_files is not None
-    }
+    of_files = {name: request.of_files for name, request in countable.items()}
     parts = [part for name in countable for part in split_files(files[name], list(files[name].columns), ROWS_PER_PART)]
     if sum(files[name].rows for name in countable) < ROWS_WORTH_A_JOB:
-        counted = [(part.table, count_part(part, contracts[part.table], samples.get(part.table))) for part in parts]
+        counted = [(part.table, count_part(part, contracts[part.table], of_files[part.table])) for part in parts]
     else:
-        count = run_in_worker(count_parts(parts, contracts, samples))
+        count = run_in_worker(count_parts(parts, contracts, of_files))
         rows = spark.range(0, len(parts), 1, len(parts)).mapInArrow(count, COUNTED).collect()
         counted = [pickle.loads(row[0]) for row in rows]
     results: dict[str, CountResult] = {}
@@ -57,23 +56,24 @@ def count_files(
 
 def _is_known(files: PlainFiles, request: CountRequest) -> bool:
     """Whether the values of the request follow from the counts of rows that fit."""
-    sample: QuerySample | None = None if request.sample is None else request.sample.of_files
-    follows = all(isinstance(each, RowAggregate) and each.fitting is not None for each in request.aggregates.values())
-    return follows and not files.others and request.split is None and (request.sample is None or sample is not None)
+    follows = all(isinstance(each, SplitCount) or each.fitting is not None for each in request.aggregates.values())
+    is_sampled = request.sample is None or any(each.unit == BY_QUERY for each in request.of_files.samples)
+    return follows and not files.others and is_sampled
 
 
 def _build_result(count: FileCount, files: PlainFiles, request: CountRequest) -> CountResult | None:
-    """The result; None where there are so many systems that Spark has to report them."""
+    """The result; None where Spark has to count: so many systems, or values that it must look at."""
     if len(count.systems) > MAX_GROUPS or not count.rows:
         return None
-    values = {
-        key: _find_value(aggregate.fitting, count, files)
-        for key, aggregate in request.aggregates.items()
-        if isinstance(aggregate, RowAggregate) and aggregate.fitting is not None
-    }
-    sample = None
-    if request.sample is not None and count.sample is not None:
-        sample = _merge_equal_rows(count.sample, list(request.sample.columns), files.contract)
+    fitting = {key: each.fitting for key, each in request.aggregates.items() if isinstance(each, RowAggregate)}
+    if not all(each is None or _is_within(each, count) for each in fitting.values()):
+        return None
+    splits = {key: each for key, each in request.aggregates.items() if isinstance(each, SplitCount)}
+    values = {key: _find_value(each, count, files) for key, each in fitting.items() if each is not None}
+    values |= dict(zip(splits, _count_splits(list(splits.values()), count), strict=True))
+    sample, sampled = None, count.samples.get(BY_QUERY)
+    if request.sample is not None and sampled is not None:
+        sample = _merge_equal_rows(sampled, list(request.sample.columns), files.contract)
         if sample.num_rows + max(len(count.systems), 1) > limit_groups(request):
             sample = None
     return CountResult(
@@ -82,19 +82,43 @@ def _build_result(count: FileCount, files: PlainFiles, request: CountRequest) ->
         split_systems=frozenset(),
         max_grade=count.max_grade,
         text_bytes=count.text_bytes,
-        values=values,
+        values={key: values[key] for key in request.aggregates},
         sample=sample,
+        unit_samples=count.samples,
+        sketches=count.sketches,
     )
 
 
+def _is_within(fitting: FittingRows, count: FileCount) -> bool:
+    """Whether no value is outside of the range in question."""
+    column = str(fitting.column)
+    if fitting.within is None or column not in count.smallest:
+        return True
+    low, high = fitting.within
+    return low <= count.smallest[column] and count.largest[column] <= high
+
+
 def _find_value(fitting: FittingRows, count: FileCount, files: PlainFiles) -> Any:
+    column = str(fitting.column)
     if fitting.counts == "rows":
         return count.rows
     if fitting.counts == "nulls":  # a column that the files lack is null in every row
-        return count.nulls.get(str(fitting.column), count.rows)
+        return count.nulls.get(column, count.rows)
     if fitting.counts == "grades":
         return count.grades.get(fitting.grade or 0, 0)
-    return 0
+    if fitting.counts == "choice":
+        return count.choices.get((column, str(fitting.choice)), 0)
+    if fitting.counts == "largest":
+        largest = count.largest.get(column)
+        return largest if largest is None or fitting.per == 1 else largest / fitting.per
+    return 0 if fitting.counts == "nothing" else None
+
+
+def _count_splits(splits: Sequence[SplitCount], count: FileCount) -> list[int]:
+    """The rows of each day, and of all others."""
+    of_days = {str(np.datetime64(day, "D")): rows for day, rows in count.days.items()}
+    others = count.rows - sum(of_days.get(split.value, 0) for split in splits if not split.is_other)
+    return [others if split.is_other else of_days.get(split.value, 0) for split in splits]
 
 
 def _merge_equal_rows(rows: pa.Table, columns: list[str], contract: Table) -> pa.Table:

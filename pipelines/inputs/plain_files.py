@@ -5,19 +5,22 @@ Spark decodes, checks and converts row by row what it passes to Python; Arrow re
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlparse
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipelines.inputs.read import InputTable
 from pipelines.inputs.settings import InputSource
 from schemas.conform import ConformedTable, map_names
 from schemas.table import Table
-from udfs.spark.files import FilePart
+from udfs.spark.files import FilePart, open_file
+
+# Of judged lists, documents rarely repeat within a file; of a log, all but the events do.
+_REPEATED = ("query_id", "system")
+_UNIQUE = {"impressions": (), "interactions": ("event_id",)}  # by table whose other texts repeat
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def find_plain_files(source: InputSource, table: InputTable, conformed: Conforme
     if not set(columns) <= set(conformed.table.names):  # arrays of documents, which become rows
         return None
     paths = [unquote(urlparse(uri).path) for uri in table.raw.inputFiles()]
-    if not paths or any("=" in path for path in paths):  # Spark reads columns from the names of folders
+    if not paths or _list_partition_columns(paths) & {name.lower() for name in columns.values()}:
         return None
     try:
         schemas, files = zip(*[_describe_file(path) for path in sorted(paths)], strict=True)
@@ -75,8 +78,14 @@ def find_plain_files(source: InputSource, table: InputTable, conformed: Conforme
     return PlainFiles(files, plain, frozenset(columns.keys() - plain.keys()), conformed.table)
 
 
+def _list_partition_columns(paths: Collection[str]) -> set[str]:
+    """The columns that Spark may read from the names of folders, instead of those in the files."""
+    folders = {folder for path in paths for folder in path.split("/")[:-1]}
+    return {folder.partition("=")[0].lower() for folder in folders if "=" in folder}
+
+
 def _describe_file(path: str) -> tuple[pa.Schema, PlainFile]:
-    with pq.ParquetFile(path) as file:
+    with open_file(path) as file:
         rows = tuple(file.metadata.row_group(at).num_rows for at in range(file.num_row_groups))
         return file.schema_arrow, PlainFile(path, rows)
 
@@ -89,6 +98,10 @@ def _is_plain(schema: pa.Schema, name: str, wanted: str) -> bool:
     kind = schema.field(at[0]).type
     if wanted == "string":
         return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_signed_integer(kind))
+    if wanted == "timestamp":
+        return bool(pa.types.is_timestamp(kind)) and kind.unit in ("ms", "us")
+    if wanted == "boolean":
+        return bool(pa.types.is_boolean(kind))
     is_float = pa.types.is_float32(kind) or pa.types.is_float64(kind)
     return bool(pa.types.is_signed_integer(kind) or is_float) and wanted in ("int", "double")[is_float:]
 
@@ -97,6 +110,7 @@ def split_files(files: PlainFiles, names: Collection[str], rows: int) -> list[Fi
     """The columns of the files that have these names, in parts of about `rows` rows."""
     columns = {name: there for name, there in files.columns.items() if name in names}
     types = {name: files.contract[name].type for name in columns}
+    repeated = frozenset(name for name, kind in types.items() if kind == "string" and _repeats(files.contract, name))
     parts = []
     for file in files.files:
         size = sum(file.groups)
@@ -104,5 +118,18 @@ def split_files(files: PlainFiles, names: Collection[str], rows: int) -> list[Fi
         taken = np.minimum((np.cumsum(file.groups) - file.groups) // limit, size // limit)
         for number in np.unique(taken):
             groups = tuple(np.flatnonzero(taken == number).tolist())
-            parts.append(FilePart(files.contract.name, file.path, groups, columns, types))
+            held = sum(file.groups[group] for group in groups)
+            parts.append(FilePart(files.contract.name, file.path, groups, held, columns, types, repeated))
     return parts
+
+
+def group_parts(parts: Sequence[FilePart], rows: int) -> list[list[FilePart]]:
+    """The parts in tasks of about `rows` rows, each with one part at least."""
+    ends = np.cumsum([part.rows for part in parts])
+    task = (ends - 1) // max(rows, 1)
+    return [[parts[at] for at in np.flatnonzero(task == number).tolist()] for number in np.unique(task)]
+
+
+def _repeats(contract: Table, name: str) -> bool:
+    """Whether the texts of a column repeat within a file."""
+    return name not in _UNIQUE[contract.name] if contract.name in _UNIQUE else name in _REPEATED

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial, reduce
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -15,7 +17,8 @@ from pipelines.inputs.contracts import resolve_contract
 from pipelines.inputs.count import CountRequest, CountResult, RowCount, count_ignored, count_rows
 from pipelines.inputs.count_files import count_files
 from pipelines.inputs.day_files import LOG
-from pipelines.inputs.days import LogDay, select_pages
+from pipelines.inputs.days import LogDay, count_new_rows, find_shown, select_pages
+from pipelines.inputs.log_rows import LogRows
 from pipelines.inputs.opinions import add_opinion_columns
 from pipelines.inputs.plain_files import PlainFiles, find_plain_files
 from pipelines.inputs.read import InputTable
@@ -26,7 +29,9 @@ from schemas.errors import ConfigurationError, DataQualityError, InputError, did
 from schemas.outputs import QUARANTINE
 from schemas.spark_errors import raise_input_errors
 from schemas.table import NOT_ONE_OF
+from udfs.xxhash import hash_like_spark
 
+PAGE = "serp_id"
 TOP_GRADE = 3.0  # of labels built from behaviour
 
 BuildRequests = Callable[[Mapping[str, ConformedTable]], Mapping[str, CountRequest]]
@@ -54,6 +59,10 @@ class ValidatedInputs:
         """The rows of an input that fit its contract."""
         return self.tables[name].rows
 
+    def log_rows(self, name: str) -> LogRows:
+        """The same rows of a table of the log, for functions of Arrow."""
+        return LogRows(self.rows(name), self.tables[name].table, self.files.get(name))
+
     def select_inspected(self, name: str) -> ConformedTable:
         """The rows of an input to check for keys and references: all, or of an incremental log the days it reads.
 
@@ -63,16 +72,31 @@ class ValidatedInputs:
         if not days:
             return self.tables[name]
         rows = reduce(DataFrame.unionByName, [day.tables[name].marked_rows for day in days])
-        others = [day for day in self.days if all(day is not inspected for inspected in days)]
+        others = self._other_days
         if name == "interactions" and others:
             pages = select_pages(others)
             rows = rows.join(pages, on=F.xxhash64("serp_id") == pages["page"], how="left_anti")
         return replace(self.tables[name], marked_rows=rows)
 
+    def select_samples(self, name: str) -> Mapping[str, pa.Table]:
+        """The sampled rows of an input by their unit, where workers read its files; without the same events."""
+        samples = self.results[name].unit_samples
+        if name != "interactions" or PAGE not in samples or not self._other_days:
+            return samples
+        events = samples[PAGE]
+        pages = hash_like_spark(events[PAGE].combine_chunks().cast(pa.large_string()))
+        others = find_shown(self._other_days, np.unique(pages))
+        return {**samples, PAGE: events.filter(pa.array(~np.isin(pages, others)))}
+
     def count_inspected(self) -> dict[str, int]:
         """The usable rows of the days that an incremental log reads."""
         days = self._inspected_days
         return {name: sum(day.results[name].rows.kept for day in days) for name in LOG} if days else {}
+
+    @property
+    def _other_days(self) -> Sequence[LogDay]:
+        days = self._inspected_days
+        return [day for day in self.days if all(day is not inspected for inspected in days)]
 
     @property
     def _inspected_days(self) -> Sequence[LogDay]:
@@ -109,8 +133,9 @@ def validate_inputs(
                     contract, inputs[name].raw.schema, source.columns, config.labels.opinions
                 )
             tables[name] = conform(inputs[name].raw, contract, columns=source.columns)
-    files = _find_files(inputs, config, tables)
+    files = _find_files(inputs, config, tables, () if not days else LOG)
     tables |= {name: replace(tables[name], known_rows=plain.rows) for name, plain in files.items()}
+    tables |= {name: replace(tables[name], known_rows=rows) for name, rows in count_new_rows(days).items()}
     requests = build_requests(tables)
     from_files = _count_files(inputs, files, requests)
 
@@ -143,12 +168,17 @@ def validate_inputs(
 
 
 def _find_files(
-    inputs: Mapping[str, InputTable], config: Config, tables: Mapping[str, ConformedTable]
+    inputs: Mapping[str, InputTable],
+    config: Config,
+    tables: Mapping[str, ConformedTable],
+    by_day: Collection[str],
 ) -> dict[str, PlainFiles]:
-    """The files of the inputs that workers can read without Spark."""
+    """The files of the inputs that workers can read without Spark; those `by_day` are read day by day."""
     sources = config.sources()
     plain_files = {
-        name: find_plain_files(sources[name], inputs[name], table) for name, table in tables.items() if name not in LOG
+        name: find_plain_files(sources[name], inputs[name], table)
+        for name, table in tables.items()
+        if name not in by_day
     }
     return {name: files for name, files in plain_files.items() if files is not None}
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pipelines.inputs.log_rows import LogRows
 from pipelines.labels.denoise.funnel import count_funnel, require_kept_rows, select_quarantine
-from pipelines.labels.denoise.nameless import SharedUser, choose_share, find_shared_user, mark_nameless
-from pipelines.labels.denoise.pack import choose_partitions, name_context, pack_events, pack_impressions
+from pipelines.labels.denoise.nameless import SharedUser, choose_share, find_shared_user
+from pipelines.labels.denoise.pack import choose_partitions, pack_events, pack_impressions
 from pipelines.labels.denoise.pages import judge_pages, read_names, select_last_pages
 from pipelines.labels.denoise.pairs import Origin, select_cells, tally_pairs
 from pipelines.labels.denoise.users import count_attributions, judge_users
@@ -26,8 +27,6 @@ from pipelines.labels.propensity.estimate import (
 from pipelines.labels.propensity.registry import ESTIMATORS
 from pipelines.labels.settings import LabelSettings
 from pipelines.warehouse.checkpoint import Checkpointer, keep_lazy
-from schemas.inputs import IMPRESSIONS, INTERACTIONS
-from schemas.table import Table
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,8 @@ class LabelTables:
 
 
 def build_labels(
-    impressions: DataFrame,
-    interactions: DataFrame,
+    impressions: LogRows,
+    interactions: LogRows,
     settings: LabelSettings,
     *,
     judgments: DataFrame | None = None,
@@ -87,8 +86,8 @@ def build_labels(
 
 
 def tally_log(
-    impressions: DataFrame,
-    interactions: DataFrame,
+    impressions: LogRows,
+    interactions: LogRows,
     settings: LabelSettings,
     *,
     checkpoint: Checkpointer,
@@ -97,12 +96,12 @@ def tally_log(
 ) -> TalliedLog:
     """Attribute and denoise a log, and count its rows; see `build_labels` for the parameters."""
     share = choose_share(impressions_read)
-    buckets = choose_partitions(impressions.sparkSession, impressions_read)
-    shown = add_optional_columns(impressions, IMPRESSIONS)
-    done = add_optional_columns(interactions, INTERACTIONS)
+    buckets = choose_partitions(impressions.table.sparkSession, impressions_read)
 
     def pack(shared_user: SharedUser | None) -> DataFrame:
-        return checkpoint(pack_log(shown, done, settings, shared_user, buckets=buckets), partition_by="kind")
+        return checkpoint(
+            pack_log(impressions, interactions, settings, shared_user, buckets=buckets), partition_by="kind"
+        )
 
     bundles = pack(None)
     shared_user = find_shared_user(bundles, buckets=buckets, share=share)
@@ -118,7 +117,7 @@ def tally_log(
     origin = Origin(settings.propensity.shuffled_systems, share, learned_days)
     return TalliedLog(
         tallied=checkpoint(tally_pairs(pages.unionByName(both), settings.denoise, origin, buckets=buckets)),
-        interactions=done,
+        interactions=interactions.table,
         attributions=count_attributions(judged),
         logged_rankings=select_last_pages(both, read_names(bundles), settings.denoise, buckets=buckets),
         shared_user=shared_user,
@@ -155,24 +154,18 @@ def grade_log(
 
 
 def pack_log(
-    impressions: DataFrame,
-    interactions: DataFrame,
+    impressions: LogRows,
+    interactions: LogRows,
     settings: LabelSettings,
     shared_user: SharedUser | None,
     *,
     buckets: int,
 ) -> DataFrame:
-    """A log as bundles; its tables have all optional columns."""
-    context = name_context(settings.contexts)
-    shown, done = (mark_nameless(table, shared_user) for table in (impressions, interactions))
-    places = pack_impressions(shown, settings.denoise, context=context, buckets=buckets)
-    return places.unionByName(pack_events(done, settings.denoise, buckets=buckets))
-
-
-def add_optional_columns(table: DataFrame, contract: Table) -> DataFrame:
-    """Add every optional column of the contract that the table does not have, as nulls."""
-    absent = {c.name: F.lit(None).cast(c.type) for c in contract.columns if c.name not in table.columns}
-    return table.withColumns(absent) if absent else table
+    """A log as bundles."""
+    places = pack_impressions(
+        impressions, settings.denoise, contexts=settings.contexts, shared_user=shared_user, buckets=buckets
+    )
+    return places.unionByName(pack_events(interactions, settings.denoise, shared_user=shared_user, buckets=buckets))
 
 
 def _select_cells(tallied: DataFrame, settings: LabelSettings) -> DataFrame:

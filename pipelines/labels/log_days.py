@@ -17,13 +17,14 @@ from pyspark.sql import functions as F
 from pipelines.inputs.count import dump_result
 from pipelines.inputs.day_files import LOG, describe_sources
 from pipelines.inputs.days import LogDay
-from pipelines.labels.build import add_optional_columns, pack_log
+from pipelines.labels.build import pack_log
 from pipelines.labels.denoise.days import change_buckets, choose_day_buckets, choose_window_buckets
 from pipelines.labels.denoise.kinds import LOG_DAY
 from pipelines.labels.denoise.nameless import SharedUser, find_shared_user
-from pipelines.labels.denoise.pack import choose_partitions, hash_row
+from pipelines.labels.denoise.pack import choose_partitions
 from pipelines.labels.denoise.pages import DROPPED, judge_pages
 from pipelines.labels.denoise.pairs import EPOCH, count_cells
+from pipelines.labels.denoise.row_hash import hash_row
 from pipelines.labels.denoise.users import judge_users
 from pipelines.labels.propensity.registry import ESTIMATORS
 from pipelines.labels.settings import LabelSettings
@@ -32,7 +33,6 @@ from pipelines.warehouse.concurrent import run_concurrently
 from pipelines.warehouse.day_records import DayRecord
 from pipelines.warehouse.label_days import DayWriter, read_bundles_of_days, read_rows_of_days
 from pipelines.warehouse.storage import Storage
-from schemas.inputs import IMPRESSIONS, INTERACTIONS
 from schemas.label_days import BY_PAGE, BY_PAIR, BY_USER, DOUBTFUL, REJECTED, Kind
 from udfs.spark.bundles import unpack_rows
 
@@ -108,8 +108,7 @@ def _choose_buckets(day: LogDay) -> int:
 
 def _pack_day(attempt: Attempt, day: LogDay, settings: LabelSettings, shared_user: SharedUser | None) -> DataFrame:
     """Pack the rows of a day, which needs no other day unless an id stands for many people."""
-    shown = add_optional_columns(day.tables["impressions"].rows, IMPRESSIONS)
-    done = add_optional_columns(day.tables["interactions"].rows, INTERACTIONS)
+    shown, done = (day.log_rows(name) for name in LOG)
     packed = pack_log(shown, done, settings, shared_user, buckets=_choose_buckets(day))
     return attempt.checkpoint(_add_columns(packed, day), partition_by="kind")
 
@@ -147,9 +146,7 @@ def _publish_day(
     )
     writer.write(BY_PAGE.name, _add_columns(pages, day))
     kept = writer.read(BY_PAGE.name, Kind.KEPT).select(*columns).unionByName(rows)
-    doubtful = _select_doubtful(
-        add_optional_columns(day.tables["interactions"].rows, INTERACTIONS), writer.read(BY_PAGE.name, Kind.DROPS)
-    )
+    doubtful = _select_doubtful(day.tables["interactions"].rows, writer.read(BY_PAGE.name, Kind.DROPS))
     parts = {
         BY_PAIR.name: _add_columns(count_cells(kept, buckets=buckets, partitions=partitions), day),
         DOUBTFUL.name: doubtful,

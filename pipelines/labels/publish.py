@@ -71,8 +71,8 @@ def _build_from_scratch(
     attempt: Attempt, inputs: ValidatedInputs, settings: LabelSettings, learned_days: Sequence[tuple[dt.date, dt.date]]
 ) -> LabelTables:
     return build_labels(
-        inputs.rows("impressions"),
-        inputs.rows("interactions"),
+        inputs.log_rows("impressions"),
+        inputs.log_rows("interactions"),
         settings,
         judgments=_select_judgments(inputs),
         checkpoint=attempt.checkpoint,

@@ -18,7 +18,8 @@ from pipelines.quality.expectations.data_docs import render_data_docs
 from pipelines.quality.expectations.suite import ContractSuites, SuiteResult, check_usable_rows
 from pipelines.quality.output_figures import collect_output_figures
 from pipelines.quality.past_figures import read_past_figures
-from pipelines.quality.reference_figures import SAMPLED_SHARE, build_query_samples, collect_reference_figures
+from pipelines.quality.reference_figures import SAMPLED_SHARE, collect_reference_figures
+from pipelines.quality.reference_samples import Samples, request_samples
 from pipelines.quality.registry import CHECKS, Check, Figures, Finding, QualityFacts, format_percent
 from pipelines.quality.results import Result, build_refusal, build_result, format_rejected_row, summarise_results
 from pipelines.quality.row_figures import (
@@ -32,6 +33,7 @@ from pipelines.warehouse.runs import table_path
 from pipelines.warehouse.storage import Storage
 from schemas.conform import ConformedTable
 from schemas.outputs import OUTPUTS, VALIDATION_RESULTS
+from udfs.spark.file_counts import FileRequest
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationValidationResult
@@ -66,7 +68,7 @@ class Inspection:
         if self.config.checks == "off":
             return {}
         full = self.config.checks == "full"
-        samples = build_query_samples(tables, target=self.config.quality.sample_rows) if full else {}
+        samples = request_samples(tables, target=self.config.quality.sample_rows) if full else Samples()
         requests = {}
         for name, table in tables.items():
             source = self.config.sources()[name]
@@ -74,7 +76,9 @@ class Inspection:
             aggregates.update(self._suites.request_counts(table.table, table.cast_rows).items())
             aggregates.update(build_aggregates(table, source, self.date).items())
             split = split_by_day(table, source, self.date)
-            requests[name] = CountRequest(aggregates, samples.get(name), split)
+            requests[name] = CountRequest(
+                aggregates, samples.of_rows.get(name), split, samples.of_files.get(name, FileRequest())
+            )
         return requests
 
     def check_inputs(self, inputs: Mapping[str, InputTable], validated: ValidatedInputs) -> None:
@@ -90,7 +94,8 @@ class Inspection:
             kept = {name: count.kept for name, count in counts.items()} | validated.count_inspected()
             samples = {name: result.sample for name, result in validated.results.items()}
             target = self.config.quality.sample_rows
-            references = collect_reference_figures(tables, kept, samples, target=target)
+            of_files = {name: validated.select_samples(name) for name in validated.tables}
+            references = collect_reference_figures(tables, kept, samples, of_files, target=target)
             for name, reference_figures in references.items():
                 figures[name] |= reference_figures
         records = {name: describe_input(inputs[name], counts[name]) for name in figures}
@@ -147,7 +152,7 @@ class Inspection:
         days = list_requested_days(self.config.sources()[name], self.date)
         ranked = "system" in table.source_columns and result.rows.rejected
         lost = {"lost_systems": find_lost_systems(inspected)} if ranked else {}
-        return collect_row_figures(result.values, days) | count_distinct_ids(inspected) | lost
+        return collect_row_figures(result.values, days) | count_distinct_ids(inspected, result.sketches) | lost
 
     def _add_suite_result(self, name: str, suite: SuiteResult) -> None:
         self.results += suite.results

@@ -1,173 +1,66 @@
 """Figures of keys and references: keys that repeat, and references to rows that do not exist.
 
-Of long tables, a sample of whole queries or pages is checked, the same ones in every table: those whose hash is below
-a limit. So few rows are joined faster as Arrow tables than in a shuffle. Rows of queries are sampled in the pass that
-counts all rows, those of pages and events in one more pass.
+They are checked on samples of whole queries and pages (`reference_samples.py`). So few rows are joined faster as Arrow
+tables than in a shuffle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
-from pipelines.inputs.count import RowSample
+from pipelines.quality.reference_samples import (
+    BY_KEY,
+    BY_PAGE,
+    BY_QUERY,
+    ONE_PER_PAGE,
+    FileSamples,
+    collect_keys,
+    collect_pages,
+    compute_share,
+    max_rows,
+)
 from schemas.conform import ConformedTable
 from schemas.table import Table
-from udfs.spark.file_counts import BUCKETS, DOCUMENT, QuerySample
 
-BY_QUERY = ("rankings", "judgments", "opinions", "queries", "decisions")
-BY_PAGE = ("impressions", "interactions")
-BY_KEY = {"interactions": "event_id", "documents": "doc_id"}  # tables whose key is neither a query nor a page
-# Control characters, the replacement character, and UTF-8 that was read as Latin-1.
-GARBLED = "[\\x00-\\x1f\\x7f\ufffd]|[\u00c2\u00c3][\u0080-\u00bf]|\u00e2\u20ac"
-_ONE_PER_PAGE = ("query_id", "user_id", "system")
-_QUERY_COLUMNS = ("query_id", "doc_id", "rank")  # the system is a key of the counts already
-_PAGE_COLUMNS = ("serp_id", "doc_id", "position", *_ONE_PER_PAGE)
 SAMPLED_SHARE = "looked_at"  # the figure with the share of the rows that was sampled; absent where all were
-MAX_SAMPLED_TEXT = 400  # bytes of an id in a sample
-SLACK = 2  # a sample may have this many times its target of rows: a page or query may be far longer than the others
 
 Tables = Mapping[str, Table]
-Rows = Mapping[str, DataFrame]
 Figures = dict[str, dict[str, Any]]
-
-
-def build_query_samples(inputs: Mapping[str, ConformedTable], *, target: int) -> dict[str, RowSample]:
-    """Samples of whole queries, one of each table that belongs to queries, of about `target` rows."""
-    by_query = {name: conformed for name, conformed in inputs.items() if name in BY_QUERY}
-    if not by_query:
-        return {}
-    share = _compute_share(_count_rows(by_query), target)
-    in_sample = _hash_below("query_id", share)
-    samples = {}
-    for name, conformed in by_query.items():
-        names = conformed.table.names
-        columns = {c: _shorten(conformed.table, c) for c in _QUERY_COLUMNS if c in names} | {
-            "garbled": _select_garbled(conformed.table)
-        }
-        columns |= {DOCUMENT: F.xxhash64("doc_id")} if "doc_id" in names else {}
-        samples[name] = RowSample(
-            columns,
-            where=in_sample & conformed.reason.isNull(),
-            limit=SLACK * target,
-            of_files=QuerySample(
-                columns=tuple(columns),
-                below=_find_limit(share),
-                limit=SLACK * target,
-                ids=tuple(_list_ids(conformed.table)),
-                doubtful=GARBLED,
-                longest=MAX_SAMPLED_TEXT,
-            ),
-        )
-    return samples
 
 
 def collect_reference_figures(
     inputs: Mapping[str, ConformedTable],
     counts: Mapping[str, int],
     samples: Mapping[str, pa.Table | None],
+    of_files: FileSamples,
     *,
     target: int,
 ) -> Figures:
-    """Figures of the keys and references of all inputs; a sample has about `target` rows of the longest table."""
+    """Figures of the keys and references of all inputs; a sample has about `target` rows of the longest table.
+
+    `of_files` has the sampled pages and events, by unit, of the tables whose files were counted by workers.
+    """
     tables = {name: conformed.table for name, conformed in inputs.items()}
     figures = _collect_query_figures(tables, {name: rows for name, rows in samples.items() if rows is not None})
     by_page = {name: inputs[name] for name in BY_PAGE if name in inputs}
     if by_page:
-        sampled = _sample_rows(by_page, "serp_id", counts, target)
-        on_pages = {name: rows.where("serp_id IS NOT NULL") for name, rows in sampled.items()}
-        collected = _collect_rows(tables, on_pages, _PAGE_COLUMNS, target)
-        complete = collected.num_rows < _max_rows(by_page, target)  # otherwise a reference may have been cut off
+        collected = collect_pages(by_page, counts, of_files, target)
+        complete = collected.num_rows < max_rows(by_page, target)  # otherwise a reference may have been cut off
         figures |= _collect_page_figures(tables, collected, references=complete and len(by_page) == len(BY_PAGE))
     for name in BY_KEY.keys() & inputs.keys():
-        rows = _sample_rows({name: inputs[name]}, BY_KEY[name], counts, target)
-        keys = _collect_key_figures(_collect_rows(tables, rows, tables[name].key, target), tables[name])
-        figures.setdefault(name, {}).update(keys)
+        keys = collect_keys(inputs[name], counts, of_files, target)
+        figures.setdefault(name, {}).update(_collect_key_figures(keys, tables[name]))
     for group in (BY_QUERY, BY_PAGE, *((name,) for name in BY_KEY)):
-        share = _compute_share({name: counts[name] for name in group if name in figures}, target)
+        share = compute_share({name: counts[name] for name in group if name in figures}, target)
         for name in group:
             if name in figures and share < figures[name].get(SAMPLED_SHARE, 1):
                 figures[name][SAMPLED_SHARE] = share
     return figures
-
-
-def _count_rows(inputs: Mapping[str, ConformedTable]) -> dict[str, int]:
-    """The rows of each input; formats that store their number of rows are not scanned."""
-    from_footers = {
-        name: conformed.known_rows for name, conformed in inputs.items() if conformed.known_rows is not None
-    }
-    counts = [
-        conformed.marked_rows.agg(F.count("*").alias("rows")).select(F.lit(name).alias("table"), "rows")
-        for name, conformed in inputs.items()
-        if name not in from_footers
-    ]
-    counted = reduce(DataFrame.unionByName, counts).collect() if counts else []
-    return from_footers | {row["table"]: row["rows"] for row in counted}
-
-
-def _compute_share(counts: Mapping[str, int], target: int) -> float:
-    return target / max((1, *counts.values()))
-
-
-def _hash_below(unit: str, share: float) -> Column:
-    """Whether the hash of a unit falls into this share of all hashes."""
-    return F.lit(True) if share >= 1 else F.xxhash64(unit).bitwiseAND(F.lit(BUCKETS - 1)) < _find_limit(share)
-
-
-def _find_limit(share: float) -> int:
-    return BUCKETS if share >= 1 else round(share * BUCKETS)
-
-
-def _sample_rows(inputs: Mapping[str, ConformedTable], unit: str, counts: Mapping[str, int], target: int) -> Rows:
-    """The rows of whole units, about `target` rows of the longest table; all rows where it has fewer."""
-    in_sample = _hash_below(unit, _compute_share({name: counts[name] for name in inputs}, target))
-    return {name: conformed.rows_where(in_sample) for name, conformed in inputs.items()}
-
-
-def _collect_rows(tables: Tables, rows: Rows, columns: Sequence[str], target: int) -> pa.Table:
-    """These columns of all tables, null where a table has none, and the ids of a row where they are garbled."""
-    types = {c.name: c.type for name in rows for c in tables[name].columns}
-    parts = []
-    for name, table in rows.items():
-        names = tables[name].names
-        selected = [
-            _shorten(tables[name], c).alias(c) if c in names else F.lit(None).cast(types[c]).alias(c)
-            for c in columns
-            if c in types
-        ]
-        added = [F.lit(name).alias("table"), _select_garbled(tables[name]).alias("garbled"), F.lit(1).alias("rows")]
-        parts.append(table.select(*selected, *added))
-    return reduce(DataFrame.unionByName, parts).limit(_max_rows(rows, target)).toArrow()
-
-
-def _max_rows(tables: Collection[str], target: int) -> int:
-    return SLACK * target * len(tables)
-
-
-def _select_garbled(table: Table) -> Column:
-    """The ids of a row where one of them is garbled, else null."""
-    ids = F.concat_ws(" ", *_list_ids(table))
-    return F.when(ids.rlike(GARBLED), _abbreviate(ids))
-
-
-def _list_ids(table: Table) -> list[str]:
-    return [c.name for c in table.columns if c.type == "string" and (c.name.endswith("_id") or c.name == "system")]
-
-
-def _shorten(table: Table, name: str) -> Column:
-    """A column of the sample; a long text is replaced by its start and a hash, so that a sample is bounded in bytes."""
-    return _abbreviate(F.col(name)) if table[name].type == "string" else F.col(name)
-
-
-def _abbreviate(text: Column) -> Column:
-    short = F.concat(F.substring(text, 1, MAX_SAMPLED_TEXT // 4), F.lit("…"), F.hex(F.xxhash64(text)))
-    return F.when(F.octet_length(text) > MAX_SAMPLED_TEXT, short).otherwise(text)
 
 
 def _collect_key_figures(rows: pa.Table, table: Table) -> dict[str, Any]:
@@ -224,8 +117,8 @@ def _collect_page_figures(tables: Tables, rows: pa.Table, *, references: bool) -
 
 def _collect_mixed_pages(impressions: pa.Table) -> dict[str, Any]:
     """The pages whose rows have different queries, users or systems."""
-    pages = impressions.group_by("serp_id").aggregate([(name, "count_distinct") for name in _ONE_PER_PAGE])
-    is_mixed = reduce(pc.or_, [pc.greater(pages[f"{name}_count_distinct"], 1) for name in _ONE_PER_PAGE])
+    pages = impressions.group_by("serp_id").aggregate([(name, "count_distinct") for name in ONE_PER_PAGE])
+    is_mixed = reduce(pc.or_, [pc.greater(pages[f"{name}_count_distinct"], 1) for name in ONE_PER_PAGE])
     mixed = pages["serp_id"].filter(is_mixed)
     return {"whole_pages": pages.num_rows, "mixed": len(mixed), "mixed_sample": _select_ends(mixed)}
 

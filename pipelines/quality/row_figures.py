@@ -15,11 +15,13 @@ from pipelines.inputs.listing import window_dates
 from pipelines.inputs.settings import InputSource
 from schemas.conform import ConformedTable
 from schemas.table import Table
-from udfs.spark.file_counts import GRADES
+from udfs.ragged import Ints
+from udfs.spark.file_counts import GRADES, estimate_distinct
 
 EARLIEST = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 LONGEST_VISIT = 86_400  # seconds; longer ones are in another unit
 OUTSIDE = "outside"  # of the window
+DISTINCT = {"query_id": "queries", "serp_id": "pages"}  # of impressions: the columns and their figures
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,18 @@ def collect_row_figures(values: Mapping[Hashable, Any], days: list[str] | None) 
     return figures
 
 
-def count_distinct_ids(table: ConformedTable) -> dict[str, int]:
-    """Approximate numbers of queries and pages of a log. Distinct counts do not merge, so this is a second pass."""
+def count_distinct_ids(table: ConformedTable, sketches: Mapping[str, Ints]) -> dict[str, int]:
+    """Approximate numbers of queries and pages of a log, from the sketches of its files where there are some.
+
+    With Spark, distinct counts do not merge, so this is a second pass.
+    """
     if table.table.name != "impressions":
         return {}
-    counts = table.marked_rows.agg(*[F.approx_count_distinct(name) for name in ("query_id", "serp_id")]).first()
-    return {} if counts is None else {"queries": counts[0], "pages": counts[1]}
+    if sketches:
+        return {figure: estimate_distinct(sketches[name]) for name, figure in DISTINCT.items()}
+    estimates = [F.approx_count_distinct(name).alias(figure) for name, figure in DISTINCT.items()]
+    counts = table.marked_rows.agg(*estimates).first()
+    return {} if counts is None else counts.asDict()
 
 
 def _list_optional_columns(table: Table) -> list[str]:
@@ -94,16 +102,23 @@ def _list_optional_columns(table: Table) -> list[str]:
 def _build_table_aggregates(name: str, days: Sequence[str], date: dt.date) -> Aggregates:
     if name == "impressions":
         return {
-            FigureKey("zero_positions"): RowAggregate(F.count_if(F.col("position") == 0)),
-            FigureKey("deepest"): RowAggregate(F.max("position"), "max"),
+            FigureKey("zero_positions"): RowAggregate(
+                F.count_if(F.col("position") == 0), fitting=FittingRows("nothing", "position", within=(1, float("inf")))
+            ),
+            FigureKey("deepest"): RowAggregate(F.max("position"), "max", FittingRows("largest", "position")),
             **_build_time_aggregates(days, date),
         }
     if name == "interactions":
-        too_long = F.col("dwell_seconds") > LONGEST_VISIT
+        dwell, usual = F.col("dwell_seconds"), (0, LONGEST_VISIT)
+        too_long = dwell > LONGEST_VISIT
         return {
-            FigureKey("clicks"): RowAggregate(F.count_if(F.col("kind") == "click")),
-            FigureKey("strange_dwells"): RowAggregate(F.count_if(too_long)),
-            **_build_ends("strange_dwells_sample", F.when(too_long, F.col("dwell_seconds"))),
+            FigureKey("clicks"): RowAggregate(
+                F.count_if(F.col("kind") == "click"), fitting=FittingRows("choice", "kind", choice="click")
+            ),
+            FigureKey("strange_dwells"): RowAggregate(
+                F.count_if(too_long), fitting=FittingRows("nothing", "dwell_seconds", within=usual)
+            ),
+            **_build_ends("strange_dwells_sample", F.when(too_long, dwell), "dwell_seconds", usual),
             **_build_time_aggregates(days, date),
         }
     if name == "judgments":
@@ -121,20 +136,26 @@ def _build_time_aggregates(days: Sequence[str], date: dt.date) -> Aggregates:
     """Implausible times of a log, the newest of the others, and the rows of each day."""
     latest = dt.datetime.combine(date, dt.time(), dt.UTC) + dt.timedelta(days=367)
     micros = F.unix_micros("ts")
-    strange = ~micros.between(int(EARLIEST.timestamp() * 1e6), int(latest.timestamp() * 1e6))
-    outside: Aggregates = {FigureKey(OUTSIDE): SplitCount(OUTSIDE)} if days else {}
+    usual = (int(EARLIEST.timestamp() * 1e6), int(latest.timestamp() * 1e6))
+    strange = ~micros.between(*usual)
+    outside: Aggregates = {FigureKey(OUTSIDE): SplitCount(OUTSIDE, is_other=True)} if days else {}
     return {
-        FigureKey("strange_times"): RowAggregate(F.count_if(strange)),
-        **_build_ends("strange_times_sample", F.when(strange, micros / 1e6)),
-        FigureKey("newest"): RowAggregate(F.max(F.when(~strange, micros) / 1e6), "max"),
+        FigureKey("strange_times"): RowAggregate(
+            F.count_if(strange), fitting=FittingRows("nothing", "ts", within=usual)
+        ),
+        **_build_ends("strange_times_sample", F.when(strange, micros / 1e6), "ts", usual),
+        FigureKey("newest"): RowAggregate(
+            F.max(F.when(~strange, micros) / 1e6), "max", FittingRows("largest", "ts", within=usual, per=1e6)
+        ),
         **outside,
         **{FigureKey("days", day): SplitCount(day) for day in days},
     }
 
 
-def _build_ends(name: str, value: Column) -> Aggregates:
-    """The smallest and the largest value, as a sample."""
+def _build_ends(name: str, value: Column, column: str, usual: tuple[float, float]) -> Aggregates:
+    """The smallest and the largest value, as a sample of those of a column that are not usual."""
+    none = FittingRows("none", column, within=usual)
     return {
-        FigureKey(name, end="smallest"): RowAggregate(F.min(value), "min"),
-        FigureKey(name, end="largest"): RowAggregate(F.max(value), "max"),
+        FigureKey(name, end="smallest"): RowAggregate(F.min(value), "min", none),
+        FigureKey(name, end="largest"): RowAggregate(F.max(value), "max", none),
     }

@@ -9,13 +9,16 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from pipelines.inputs.log_rows import LogRows
 from pipelines.labels.build import pack_log
 from pipelines.labels.denoise.pages import apply_page_rules, read_places
 from pipelines.labels.denoise.settings import DenoiseSettings
 from pipelines.labels.denoise.user_arrays import ATTRIBUTIONS, attribute_events
 from pipelines.labels.denoise.users import judge_users, read_events
 from pipelines.labels.settings import LabelSettings
+from schemas.inputs import IMPRESSIONS, INTERACTIONS
 from schemas.label_days import Kind
+from schemas.table import Column
 from udfs.ragged import Ints
 from udfs.spark.bundles import read_bundles
 from udfs.xxhash import hash_like_spark
@@ -28,9 +31,9 @@ FIELDS = "serp_id string, doc_id string, kind string, position int, bits int, cl
 def judge_rows(impressions: DataFrame, interactions: DataFrame, settings: DenoiseSettings) -> DataFrame:
     """Every impression, with the events that count, and every dropped event, with their rules in `bits`.
 
-    The page of an event that belongs to none is `unattributed/` and its id. Tables have all optional columns.
+    The page of an event that belongs to none is `unattributed/` and its id.
     """
-    packed = pack_log(impressions, interactions, LabelSettings(denoise=settings), None, buckets=1)
+    packed = pack_log(*read_log(impressions, interactions), LabelSettings(denoise=settings), None, buckets=1)
     judged = judge_users(packed, settings, window_days=WINDOW_DAYS, buckets=1)
     tables = {kind: rows for bundles in (packed, judged) for kind, rows in read_bundles(_collect(bundles)).items()}
     places = read_places(tables)
@@ -54,8 +57,8 @@ def judge_rows(impressions: DataFrame, interactions: DataFrame, settings: Denois
 
 def attribute_log(interactions: DataFrame) -> dict[str, tuple[str | None, str]]:
     """Per event its page and where that comes from; no page where it belongs to none."""
-    packed = pack_log(interactions.sparkSession.createDataFrame([], IMPRESSION_FIELDS), interactions,
-                      LabelSettings(), None, buckets=1)  # fmt: skip
+    impressions = interactions.sparkSession.createDataFrame([], IMPRESSION_FIELDS)
+    packed = pack_log(*read_log(impressions, interactions), LabelSettings(), None, buckets=1)
     events = read_events(read_bundles(_collect(packed))[Kind.EVENTS])
     attribution = attribute_events(events, WINDOW_DAYS)
     names = name_hashes(events.event, _list_texts(interactions, "event_id"))
@@ -78,6 +81,12 @@ def name_hashes(hashes: Ints, texts: Iterable[str]) -> list[str | None]:
     ordered = sorted(texts)
     names = dict(zip(hash_like_spark(pa.array(ordered, pa.large_string())).tolist(), ordered, strict=True))
     return [names.get(code) for code in hashes.tolist()]
+
+
+def read_log(impressions: DataFrame, interactions: DataFrame) -> tuple[LogRows, LogRows]:
+    """The tables of a log; further columns of impressions are contexts."""
+    contexts = [Column(name, "string", "a context", optional=True) for name in impressions.columns]
+    return LogRows(impressions, IMPRESSIONS.add_columns(contexts)), LogRows(interactions, INTERACTIONS)
 
 
 def _collect(bundles: DataFrame) -> list[pa.RecordBatch]:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-REPEATED = ("query_id", "system")  # ids that repeat are read as dictionaries
 _BATCH_ROWS = 1 << 15
-_TYPES = {"int": pa.int32(), "double": pa.float64(), "string": pa.string()}
+_MICROS = "us"
+_TYPES = {
+    "int": pa.int32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "timestamp": pa.timestamp(_MICROS),
+}
 
 
 @dataclass(frozen=True)
@@ -21,19 +27,29 @@ class FilePart:
     table: str  # the name of the contract
     file: str
     groups: tuple[int, ...]
+    rows: int
     columns: Mapping[str, str]
     types: Mapping[str, str]  # of the columns in the contract
+    repeated: frozenset[str]  # columns whose texts repeat, which are read as dictionaries
 
 
-def read_file_part(part: FilePart) -> Iterator[pa.RecordBatch]:
-    """The rows of the part under the names of the contract: texts, ids that repeat as dictionaries, and numbers."""
-    repeated = [part.columns[name] for name in REPEATED if name in part.columns]
-    with pq.ParquetFile(part.file, read_dictionary=repeated) as file:
+def read_file_part(part: FilePart, batch_rows: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+    """The rows of the part under the names of the contract: texts, those that repeat as dictionaries, and numbers."""
+    repeated = [part.columns[name] for name in part.repeated]
+    with open_file(part.file, repeated) as file:
         for batch in file.iter_batches(
-            _BATCH_ROWS, row_groups=list(part.groups), columns=list(part.columns.values()), use_threads=False
+            batch_rows, row_groups=list(part.groups), columns=list(part.columns.values()), use_threads=False
         ):
             columns = {name: _write_text(batch.column(there), name, part) for name, there in part.columns.items()}
             yield pa.RecordBatch.from_pydict(columns)
+
+
+def open_file(path: str, repeated: Sequence[str] = ()) -> pq.ParquetFile:
+    """Open a Parquet file, with these columns as dictionaries.
+
+    Times are microseconds: Spark writes INT96 by default, which Arrow would read as nanoseconds, and those end in 2262.
+    """
+    return pq.ParquetFile(path, read_dictionary=list(repeated), coerce_int96_timestamp_unit=_MICROS)
 
 
 def _write_text(values: pa.Array, name: str, part: FilePart) -> pa.Array:
@@ -41,13 +57,13 @@ def _write_text(values: pa.Array, name: str, part: FilePart) -> pa.Array:
     if part.types[name] != "string" or not pa.types.is_integer(values.type):
         return values
     texts = values.cast(pa.string())
-    return texts.dictionary_encode() if name in REPEATED else texts
+    return texts.dictionary_encode() if name in part.repeated else texts
 
 
 def cast_columns(rows: pa.Table, part: FilePart) -> pa.Table:
     """The rows with numbers and other texts in the types of the contract; dictionaries stay."""
     for name in part.columns:
-        if name not in REPEATED:
+        if name not in part.repeated:
             at = rows.schema.get_field_index(name)
             rows = rows.set_column(at, name, rows[name].cast(_TYPES[part.types[name]]))
     return rows

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pyarrow as pa
 
-from pipelines.labels.denoise.pack import read_flags, read_integers
+from pipelines.labels.denoise.columns import read_flags, read_integers
 from schemas.label_days import Kind
 from udfs.ragged import Ints
 from udfs.spark.bundles import divide_rows

@@ -4,6 +4,7 @@ Rules on users step aside for them, each of their pages counts as one person, an
 attributed.
 """
 
+import string
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -13,10 +14,10 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from pipelines.labels.denoise.columns import Texts, read_flags, read_integers
 from pipelines.labels.denoise.kinds import DRAWS, limit_draws
-from pipelines.labels.denoise.pack import read_flags, read_integers
 from schemas.label_days import Kind
-from udfs.ragged import Ints
+from udfs.ragged import Bools, Ints
 from udfs.spark.bundles import exchange, read_bundles, unpack_rows
 from udfs.spark.worker import run_in_worker
 
@@ -24,6 +25,7 @@ PLACEHOLDERS = ("", "anonymous", "anon", "guest", "unknown", "none", "null", "na
 SHARED_PAGES = 0.5  # an id with this share of the pages is no person
 ENOUGH_PAGES = 50  # fewest pages of a log in which an id is compared with the others
 _NEARLY = 0.4
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _INSPECTED = 1_000_000  # impressions; larger logs are sampled
 
 
@@ -103,17 +105,12 @@ def _count_pages(runs: pa.Table, codes: Ints, share: float) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns, schema=pa.schema([(name, pa.int64()) for name in columns]))
 
 
-def mark_nameless(table: DataFrame, shared: SharedUser | None = None) -> DataFrame:
-    """Add `nameless`: whether the user id names nobody."""
-    nameless = _is_placeholder() if shared is None else _is_placeholder() | (F.col("user_id") == shared.user_id)
-    return table.withColumn("nameless", nameless)
-
-
-def _is_placeholder() -> Column:
-    """Whether the id is missing or a placeholder in any case.
-
-    By a regular expression on short ids: the first `lower` of a session loads Unicode's tables, which takes seconds.
-    """
-    text = F.trim("user_id")
-    is_short = F.length(text) <= max(map(len, PLACEHOLDERS))
-    return F.col("user_id").isNull() | (is_short & text.rlike(rf"(?i)\A(?:{'|'.join(PLACEHOLDERS)})\z"))
+def find_nameless(users: Texts, shared: SharedUser | None = None) -> Bools:
+    """Whether each user id names nobody: it is missing, a placeholder in any case, or that of many people."""
+    longest = max(map(len, PLACEHOLDERS))
+    nobody = [
+        len(name := text.strip(" ")) <= longest and name.translate(_LOWER) in PLACEHOLDERS
+        for text in users.distinct.to_pylist()
+    ]
+    nameless = users.spread(np.array(nobody, dtype=np.bool_), True)
+    return nameless if shared is None else nameless | users.is_among([shared.user_id])

@@ -5,31 +5,42 @@ Text stays behind: the names of pairs travel once per task, those of pages once 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
 
-from pipelines.labels.denoise.apply import combine_arrays, combine_columns
+from pipelines.inputs.log_rows import LogRows
+from pipelines.labels.denoise.apply import combine_arrays
+from pipelines.labels.denoise.columns import (
+    Texts,
+    combine_codes,
+    hash_chained,
+    read_flags,
+    read_micros,
+)
 from pipelines.labels.denoise.kinds import CART, CLICK, PURCHASE
+from pipelines.labels.denoise.nameless import SharedUser, find_nameless
+from pipelines.labels.denoise.row_hash import hash_rows
 from pipelines.labels.denoise.settings import DenoiseSettings
 from schemas.inputs import INTERACTIONS
 from schemas.label_days import Kind
-from udfs.ragged import Ints
-from udfs.spark.bundles import BUNDLES, build_bundles, collect_rows, divide_rows
+from udfs.ragged import Bools, Ints
+from udfs.spark.bundles import BUNDLES, build_bundles, divide_rows
 from udfs.spark.crawlers import is_crawler
-from udfs.spark.worker import run_in_worker
+from udfs.xxhash import hash_like_spark
 
 FREQUENT_USERS = 8  # per task
 ROWS_OF_TASK = 500_000  # of a worker at once
 ROWS_WORTH_A_TASK = 200_000
-_RUN = ("page", "suspect", "agent", "origin", "ts", "bits", "nameless")  # what the rows of a run have in common
-_LISTS = ("document", "pair", "position")
+_IDS = ("serp_id", "query_id", "doc_id", "user_id", "user_agent", "system")
+_OF_IMPRESSIONS = (*_IDS, "position", "ts", "sponsored")
+_KINDS = {"click": CLICK, "cart": CART, "purchase": PURCHASE}
 
 
 def choose_partitions(spark: SparkSession, impressions: int | None) -> int:
@@ -40,124 +51,120 @@ def choose_partitions(spark: SparkSession, impressions: int | None) -> int:
     return max(1, ceil(impressions / ROWS_OF_TASK), min(usual, ceil(impressions / ROWS_WORTH_A_TASK)))
 
 
-def name_context(contexts: Sequence[str]) -> Column:
-    """The values of the columns that have their own curves, as one text."""
-    parts = [F.concat(F.lit(f"{name}="), F.coalesce(F.col(name).cast("string"), F.lit("?"))) for name in contexts]
-    return F.concat_ws(", ", *parts) if parts else F.lit("all")
+def pack_impressions(
+    impressions: LogRows,
+    settings: DenoiseSettings,
+    *,
+    contexts: Sequence[str],
+    shared_user: SharedUser | None,
+    buckets: int,
+) -> DataFrame:
+    """Impressions as bundles of places, visits and names; `contexts` are columns that have their own curves."""
+
+    def pack(rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        yield from _pack_rows(rows, settings, contexts, shared_user, buckets)
+
+    return impressions.transform(pack, [*_OF_IMPRESSIONS, *contexts], BUNDLES)
 
 
-def pack_impressions(impressions: DataFrame, settings: DenoiseSettings, *, context: Column, buckets: int) -> DataFrame:
-    """Impressions with `nameless` as bundles of places, visits and names."""
-    rows = impressions.withColumn("context", context).select(
-        F.xxhash64("serp_id").alias("page"),
-        F.xxhash64("doc_id").alias("document"),
-        F.xxhash64("query_id", "doc_id").alias("pair"),
-        F.xxhash64("user_id").alias("suspect"),
-        F.xxhash64("user_agent").alias("agent"),
-        F.xxhash64("query_id", "context", "system").alias("origin"),
-        F.unix_micros("ts").alias("ts"),
-        "position",
-        combine_columns("result", settings).alias("bits"),
-        "nameless",
-        *("serp_id", "query_id", "doc_id", "user_id", "user_agent", "context", "system"),
-    )
+def pack_events(
+    interactions: LogRows, settings: DenoiseSettings, *, shared_user: SharedUser | None, buckets: int
+) -> DataFrame:
+    """Interactions as bundles of events."""
 
-    def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in collect_rows(batches):
-            yield from _pack_table(table.combine_chunks(), settings, buckets)
+    def pack(rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        yield _pack_events(rows, settings, shared_user, buckets)
 
-    return rows.mapInArrow(run_in_worker(pack), BUNDLES)
+    return interactions.transform(pack, INTERACTIONS.names, BUNDLES)
 
 
-def pack_events(interactions: DataFrame, settings: DenoiseSettings, *, buckets: int) -> DataFrame:
-    """Interactions with `nameless` as bundles of events."""
-    rows = interactions.withColumn("sponsored", F.lit(False)).select(
-        F.xxhash64("user_id").alias("suspect"),
-        F.xxhash64("doc_id").alias("document"),
-        F.xxhash64("serp_id").alias("page"),
-        F.col("serp_id").isNotNull().alias("placed"),
-        F.xxhash64(F.concat(F.lit("unattributed/"), "event_id")).alias("own_page"),
-        F.xxhash64("event_id").alias("event"),
-        hash_row().alias("row"),
-        _code_kind().alias("kind"),
-        F.unix_micros("ts").alias("ts"),
-        F.col("dwell_seconds").alias("dwell"),
-        combine_columns("result", settings).alias("bits"),
-        "nameless",
-    )
-
-    def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in collect_rows(batches):
-            nameless = read_flags(table["nameless"])
-            key = np.where(nameless, read_integers(table["event"]), read_integers(table["suspect"]))
-            yield divide_rows(table, key, buckets, Kind.EVENTS)
-
-    return rows.mapInArrow(run_in_worker(pack), BUNDLES)
-
-
-def hash_row() -> Column:
-    """A hash of all fields of an interaction: equal rows have equal outcomes."""
-    return F.xxhash64(*INTERACTIONS.names)
-
-
-def _code_kind() -> Column:
-    kind = F.col("kind")
-    return F.when(kind == "click", CLICK).when(kind == "cart", CART).otherwise(PURCHASE).cast("tinyint")
-
-
-def read_integers(column: pa.Array | pa.ChunkedArray, null: int = 0) -> Ints:
-    """A column as integers of 64 bits, nulls as `null`."""
-    filled = column.fill_null(null) if column.null_count else column
-    return np.asarray(filled.to_numpy()).astype(np.int64, copy=False)
-
-
-def read_flags(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    """A column of booleans, nulls as false."""
-    return np.asarray(column.fill_null(False).cast(pa.uint8()).to_numpy()).astype(np.bool_)
-
-
-def _pack_table(table: pa.Table, settings: DenoiseSettings, buckets: int) -> Iterator[pa.RecordBatch]:
-    numbers = {
-        name: read_integers(table[name]) for name in ("page", "suspect", "agent", "origin", "ts", "bits", "pair")
+def _pack_events(
+    rows: pa.Table, settings: DenoiseSettings, shared_user: SharedUser | None, buckets: int
+) -> pa.RecordBatch:
+    users, serps, kinds = (Texts.of(rows[name]) for name in ("user_id", "serp_id", "kind"))
+    events = rows["event_id"].combine_chunks().cast(pa.large_string())
+    text = pa.large_string()
+    own_pages = pc.binary_join_element_wise(pa.scalar("unattributed/", text), events, pa.scalar("", text))
+    features = {"user_id": users, "sponsored": np.zeros(rows.num_rows, dtype=np.bool_)}
+    nameless = find_nameless(users, shared_user)
+    event = hash_like_spark(events)
+    packed = {
+        "suspect": users.hashes,
+        "document": Texts.of(rows["doc_id"]).hashes,
+        "page": serps.hashes,
+        "placed": ~serps.is_null,
+        "own_page": hash_like_spark(own_pages),
+        "event": event,
+        "row": hash_rows(rows),
+        "kind": kinds.spread(np.array([_KINDS[kind] for kind in kinds.distinct.to_pylist()], dtype=np.int8), 0),
+        "ts": read_micros(rows["ts"]),
+        "dwell": rows["dwell_seconds"],
+        "bits": combine_arrays("result", settings, features, rows.num_rows).astype(np.int32),
+        "nameless": nameless,
     }
-    nameless = read_flags(table["nameless"])
-    starts = find_runs([*(numbers[name] for name in _RUN[:-1]), nameless])
-    run = {name: values[starts] for name, values in numbers.items()}
-    texts = table.select(["serp_id", "query_id", "user_id", "user_agent", "context", "system"]).take(pa.array(starts))
-    crawler = _match_agents(run["agent"], texts["user_agent"])
-    anonymous = nameless[starts]
+    return divide_rows(pa.table(packed), np.where(nameless, event, users.hashes), buckets, Kind.EVENTS)
+
+
+def _pack_rows(
+    rows: pa.Table,
+    settings: DenoiseSettings,
+    contexts: Sequence[str],
+    shared_user: SharedUser | None,
+    buckets: int,
+) -> Iterator[pa.RecordBatch]:
+    serps, queries, documents, users, agents, systems = (Texts.of(rows[name]) for name in _IDS)
+    contexts_of_rows = [Texts.of(rows[name]) for name in contexts]
+    ts, sponsored = read_micros(rows["ts"]), read_flags(rows["sponsored"])
+    by_row = combine_arrays("result", settings, {"user_id": users, "sponsored": sponsored}, rows.num_rows)
+    same = [column.codes for column in (serps, users, agents, queries, systems, *contexts_of_rows)]
+    starts = find_runs([*same, ts, by_row])
+    page, suspect, ts = serps.take(starts).hashes, users.take(starts).hashes, ts[starts]
+    nameless = find_nameless(users.take(starts), shared_user)
+    crawler = _find_crawlers(agents.take(starts))
     # Nameless users are judged by the user agent of each impression alone.
     by_agent = combine_arrays("user", settings, {"crawler": crawler}, len(starts))
-    bits = (run["bits"] | np.where(anonymous, by_agent, 0)).astype(np.int32)
-    borders = pa.array(np.append(starts, table.num_rows).astype(np.int32))
-    places = {
-        "page": pa.array(run["page"]),
-        "suspect": pa.array(run["suspect"]),
-        "ts": pa.array(run["ts"]),
-        "bits": pa.array(bits),
-        "nameless": pa.array(anonymous),
-        "serp_id": texts["serp_id"],
-        "query_id": texts["query_id"],
-        "context": texts["context"].dictionary_encode(),
-        "system": texts["system"].dictionary_encode(),
-        **{name: pa.ListArray.from_arrays(borders, join_chunks(table[name])) for name in _LISTS},
+    bits = by_row[starts] | np.where(nameless, by_agent, 0)
+    borders = pa.array(np.append(starts, rows.num_rows).astype(np.int32))
+    pairs, first = combine_codes([queries, documents])
+    pair = hash_chained([queries.take(first), documents.take(first)])
+    lists = {
+        "document": pa.array(documents.hashes),
+        "pair": pa.array(pair[pairs]),
+        "position": rows["position"].combine_chunks(),
     }
-    yield divide_rows(pa.table(places), run["page"], buckets, Kind.PLACES)
-    named = np.flatnonzero(~anonymous)
-    visits = {name: pa.array(run[name][named]) for name in ("suspect", "page", "ts")}
-    visits["crawler"] = pa.array(crawler[named])
-    yield divide_rows(pa.table(visits), run["suspect"][named], buckets, Kind.VISITS)
-    first = np.flatnonzero(~pd.Series(numbers["pair"]).duplicated().to_numpy())
-    names = table.select(["pair", "query_id", "doc_id"]).take(pa.array(first))
-    yield divide_rows(names, numbers["pair"][first], buckets, Kind.NAMES)
-    frequent = _count_frequent(run["suspect"], run["page"], ~anonymous, texts["user_id"])
+    places = {
+        "page": page,
+        "suspect": suspect,
+        "ts": ts,
+        "bits": bits.astype(np.int32),
+        "nameless": nameless,
+        "serp_id": serps.take(starts).to_texts(),
+        "query_id": queries.take(starts).to_texts(),
+        "context": name_contexts(contexts, [column.take(starts) for column in contexts_of_rows], len(starts)),
+        "system": systems.take(starts).to_arrow(),
+        **{name: pa.ListArray.from_arrays(borders, values) for name, values in lists.items()},
+    }
+    yield divide_rows(pa.table(places), page, buckets, Kind.PLACES)
+    named = np.flatnonzero(~nameless)
+    visits = {"suspect": suspect[named], "page": page[named], "ts": ts[named], "crawler": crawler[named]}
+    yield divide_rows(pa.table(visits), suspect[named], buckets, Kind.VISITS)
+    names = {"query_id": queries.take(first).to_texts(), "doc_id": documents.take(first).to_texts()}
+    yield divide_rows(pa.table({"pair": pair, **names}), pair, buckets, Kind.NAMES)
+    frequent = _count_frequent(suspect, page, ~nameless, users.take(starts))
     yield build_bundles(np.zeros(1, dtype=np.int64), [frequent], Kind.FREQUENT)
 
 
-def join_chunks(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array."""
-    joined = column.combine_chunks()
-    return joined.chunk(0) if isinstance(joined, pa.ChunkedArray) else joined
+def name_contexts(names: Sequence[str], columns: Sequence[Texts], rows: int) -> pa.DictionaryArray:
+    """The values of the columns that have their own curves, as one text."""
+    if not columns:
+        return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, dtype=np.int32)), pa.array(["all"]))
+    codes, first = combine_codes(columns)
+    values = [column.take(first).to_texts().to_pylist() for column in columns]
+    texts = [
+        ", ".join(f"{name}={'?' if value is None else value}" for name, value in zip(names, row, strict=True))
+        for row in zip(*values, strict=True)
+    ]
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(texts, pa.string()))
 
 
 def find_runs(keys: Sequence[npt.NDArray[np.generic]]) -> Ints:
@@ -169,24 +176,21 @@ def find_runs(keys: Sequence[npt.NDArray[np.generic]]) -> Ints:
     return np.flatnonzero(differs)
 
 
-def _match_agents(agent: Ints, texts: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    """Per run whether its user agent, whose hash is `agent`, names a crawler."""
-    codes, distinct = pd.factorize(agent)
-    example = np.empty(len(distinct), dtype=np.int64)
-    example[codes[::-1]] = np.arange(len(codes))[::-1]
-    names = texts.take(pa.array(example)).fill_null("").to_pylist()
-    return np.array([is_crawler(name) for name in names], dtype=np.bool_)[codes]
+def _find_crawlers(agents: Texts) -> Bools:
+    """Per row whether its user agent names a crawler."""
+    names = [is_crawler(name) for name in agents.distinct.to_pylist()]
+    return agents.spread(np.array(names, dtype=np.bool_), is_crawler(""))
 
 
-def _count_frequent(suspect: Ints, page: Ints, named: npt.NDArray[np.bool_], user_id: pa.ChunkedArray) -> pa.Table:
+def _count_frequent(suspect: Ints, page: Ints, named: Bools, users: Texts) -> pa.Table:
     """The users with most pages and the number of all pages, without a user; `task` is a number for these rows."""
     pairs = pd.DataFrame({"suspect": suspect, "page": page, "named": named}).drop_duplicates()
     counts = pairs.loc[pairs["named"], "suspect"].value_counts().head(FREQUENT_USERS)
-    example = [int(np.argmax(suspect == code)) for code in counts.index]
+    example = np.array([int(np.argmax(suspect == code)) for code in counts.index], dtype=np.int64)
     columns = {
         "task": pa.array([int(page[0])] * (len(counts) + 1), pa.int64()),
         "suspect": pa.array([*counts.index.to_list(), None], pa.int64()),
-        "user_id": pa.array([*user_id.take(pa.array(example, pa.int64())).to_pylist(), None], pa.string()),
+        "user_id": pa.array([*users.take(example).to_texts().to_pylist(), None], pa.string()),
         "pages": pa.array([*counts.to_list(), len(pairs)], pa.int64()),
     }
     return pa.table(columns)

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pipelines.labels.denoise.columns import join_chunks, read_flags, read_integers
 from pipelines.labels.denoise.hashes import MIXER, is_among, mix_numbers
 from pipelines.labels.denoise.keys import divide_kind
 from pipelines.labels.denoise.kinds import DAY_MICROS, IMPRESSION
-from pipelines.labels.denoise.pack import join_chunks, read_flags, read_integers
 from pipelines.labels.denoise.page_arrays import PageOutcomes, PageRows, apply_rules, sort_rows
 from pipelines.labels.denoise.registry import rule_bit
 from pipelines.labels.denoise.settings import DenoiseSettings

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pipelines.labels.denoise.columns import join_chunks, read_integers
 from pipelines.labels.denoise.hashes import find_repeated, is_among, mix_numbers
 from pipelines.labels.denoise.keys import divide_kind
 from pipelines.labels.denoise.kinds import limit_draws
-from pipelines.labels.denoise.pack import join_chunks, read_integers
 from pipelines.labels.denoise.pair_arrays import (
     UserRows,
     apply_pair_rules,

@@ -1,7 +1,6 @@
 """A denoise rule is one function from its settings and the features of its level to a condition.
 
-The features of single results are columns of Spark; those of users, days of users, impressions, events, pages and pairs
-are NumPy arrays with one value per row, NaN where there is none.
+Features are NumPy arrays with one value per row, NaN where there is none, and texts (`columns.Texts`).
 """
 
 from collections.abc import Callable, Mapping
@@ -14,11 +13,12 @@ from pyspark.sql import functions as F
 
 from pipelines.labels.denoise.settings import DenoiseSettings
 from schemas.registry import Registry
+from udfs.ragged import Bools
 
 Level = Literal["user", "user_day", "result", "impression", "event", "page", "pair"]
-Columns = Mapping[str, Column]
 Arrays = Mapping[str, npt.NDArray[Any]]
-Condition = Callable[[Any, Any], Any]  # from the settings and the features, columns or arrays by its level
+Features = Mapping[str, Any]  # arrays, and of single results texts
+Condition = Callable[[Any, Any], Bools]  # from the settings and the features
 
 # Not a rule that can be switched off, but events without a page must be counted like all others.
 UNATTRIBUTED = "unattributed"

@@ -10,10 +10,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pipelines.labels.denoise.columns import read_flags, read_integers
 from pipelines.labels.denoise.hashes import is_among
 from pipelines.labels.denoise.keys import divide_kind
 from pipelines.labels.denoise.kinds import CART, CLICK, DAY_MICROS, PURCHASE
-from pipelines.labels.denoise.pack import read_flags, read_integers
 from pipelines.labels.denoise.settings import DenoiseSettings
 from pipelines.labels.denoise.user_arrays import (
     ATTRIBUTIONS,

@@ -14,10 +14,10 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from pipelines.labels.denoise.columns import read_integers
 from pipelines.labels.denoise.hashes import find_repeated, is_among
 from pipelines.labels.denoise.keys import divide_kind
 from pipelines.labels.denoise.kinds import LOG_DAY
-from pipelines.labels.denoise.pack import read_integers
 from pipelines.labels.denoise.pages import COUNTED, apply_page_rules, count_dropped, list_kept, read_places
 from pipelines.labels.denoise.settings import DenoiseSettings
 from pipelines.labels.denoise.window_users import FILE_DAY

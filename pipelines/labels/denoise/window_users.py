@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from pipelines.labels.denoise.columns import read_flags, read_integers
 from pipelines.labels.denoise.hashes import is_among, mix_numbers
 from pipelines.labels.denoise.keys import divide_kind
 from pipelines.labels.denoise.kinds import DAY_MICROS, EVERY_DAY, LOG_DAY
-from pipelines.labels.denoise.pack import read_flags, read_integers
 from pipelines.labels.denoise.settings import DenoiseSettings
 from pipelines.labels.denoise.user_arrays import (
     Flags,

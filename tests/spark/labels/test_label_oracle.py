@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks import label_rules
-from pipelines.labels.build import add_optional_columns, tally_log
+from pipelines.labels.build import tally_log
 from pipelines.labels.denoise.pairs import COUNTS
 from pipelines.labels.denoise.registry import ORDER
 from pipelines.labels.denoise.settings import DenoiseSettings, InternalUser
@@ -17,7 +17,7 @@ from pipelines.labels.settings import LabelSettings
 from pipelines.simulation.settings import DirtSettings, SimulationSettings
 from pipelines.simulation.simulate import simulate
 from pipelines.warehouse.checkpoint import build_checkpointer
-from schemas.inputs import IMPRESSIONS, INTERACTIONS
+from tests.helpers.outcomes import read_log
 
 RULES = DenoiseSettings(internal_user=InternalUser(pattern="^staff-"))
 NOISE = DirtSettings(heavy=0.03, hammer=0.02)  # users with 80 searches a day, and with 30 clicks on one product
@@ -63,11 +63,8 @@ def test_cells_users_and_drops_are_those_of_plain_sql(
     spark: SparkSession, tmp_path: Path, log: Path, expected: dict[str, pd.DataFrame]
 ) -> None:
     checkpoint = build_checkpointer(str(tmp_path))
-    shown = add_optional_columns(spark.read.parquet(str(log / "impressions")), IMPRESSIONS)
-    done = add_optional_columns(spark.read.parquet(str(log / "interactions")), INTERACTIONS)
     tallied = tally_log(
-        shown,
-        done,
+        *read_log(spark.read.parquet(str(log / "impressions")), spark.read.parquet(str(log / "interactions"))),
         LabelSettings(denoise=RULES),
         checkpoint=checkpoint,
         impressions_read=None,

@@ -6,10 +6,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipelines.labels.build import add_optional_columns
 from pipelines.labels.denoise.registry import RULES, name_first_rule, rule_bit
 from pipelines.labels.denoise.settings import DenoiseSettings, InternalUser
-from schemas.inputs import IMPRESSIONS, INTERACTIONS
 from tests.helpers.outcomes import attribute_log, judge_rows
 
 T0 = datetime(2026, 1, 5, 12)
@@ -48,10 +46,7 @@ class LogBuilder:
                 "user_agent string, sponsored boolean"  # fmt: skip
         done = "event_id string, kind string, doc_id string, user_id string, ts timestamp, serp_id string, " \
                "dwell_seconds double"  # fmt: skip
-        return (
-            add_optional_columns(spark.createDataFrame(self.shown, shown), IMPRESSIONS),
-            add_optional_columns(spark.createDataFrame(self.done, done), INTERACTIONS),
-        )
+        return spark.createDataFrame(self.shown, shown), spark.createDataFrame(self.done, done)
 
 
 def apply_rules(spark: SparkSession, log: LogBuilder, settings: DenoiseSettings) -> DataFrame:

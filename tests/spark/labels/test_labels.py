@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from scipy.stats import gamma
 
 from pipelines.labels.agreement import describe_agreement
-from pipelines.labels.build import LabelTables, add_optional_columns, build_labels
+from pipelines.labels.build import LabelTables, build_labels
 from pipelines.labels.denoise.funnel import check_row_counts
 from pipelines.labels.denoise.registry import ORDER, rule_bit
 from pipelines.labels.denoise.settings import DenoiseSettings, InternalUser
@@ -25,9 +25,8 @@ from pipelines.simulation.settings import DirtSettings, SimulationSettings
 from pipelines.simulation.simulate import Simulation, simulate
 from pipelines.warehouse.checkpoint import Checkpointer, build_checkpointer
 from schemas.errors import DataQualityError
-from schemas.inputs import IMPRESSIONS, INTERACTIONS
 from schemas.outputs import DENOISE_FUNNEL, GRADE_PROBABILITIES, LABELS, PROPENSITIES
-from tests.helpers.outcomes import judge_rows
+from tests.helpers.outcomes import judge_rows, read_log
 
 CONFIG = SimulationSettings(pages=6_000, queries=150, documents=12, seed=3)
 SETTINGS = LabelSettings(denoise=DenoiseSettings(internal_user=InternalUser(pattern="^staff-")))
@@ -47,7 +46,7 @@ def log(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Simula
 @pytest.fixture(scope="module")
 def built(log: Simulation, tmp_path_factory: pytest.TempPathFactory) -> LabelTables:
     checkpoint = build_checkpointer(str(tmp_path_factory.mktemp("built")))
-    built = build_labels(log.impressions, log.interactions, SETTINGS, checkpoint=checkpoint)
+    built = build_labels(*read_log(log.impressions, log.interactions), SETTINGS, checkpoint=checkpoint)
     return replace(built, labels=checkpoint(built.labels))
 
 
@@ -90,9 +89,7 @@ def test_planted_noise_is_dropped(log: Simulation, funnel: dict[str, Row]) -> No
 
 def test_planted_rows_are_the_rows_that_are_dropped(log: Simulation, checkpoint: Checkpointer) -> None:
     """Row by row, so that rows a rule drops elsewhere cannot hide those it misses."""
-    shown = add_optional_columns(log.impressions, IMPRESSIONS)
-    done = add_optional_columns(log.interactions, INTERACTIONS)
-    outcomes = checkpoint(judge_rows(shown, done, SETTINGS.denoise))
+    outcomes = checkpoint(judge_rows(log.impressions, log.interactions, SETTINGS.denoise))
     place = ["serp_id", "doc_id", "kind"]
     fates = outcomes.groupBy(*place).agg(F.bit_or("bits").alias("bits"))
     events = log.interactions.select(F.col("event_id").alias("key"), "serp_id", "kind").distinct()
@@ -115,7 +112,7 @@ def test_planted_rows_are_the_rows_that_are_dropped(log: Simulation, checkpoint:
 def test_clean_logs_lose_few_rows(spark: SparkSession, tmp_path: Path, checkpoint: Checkpointer) -> None:
     clean = write_simulation(spark, CONFIG.model_copy(update={"dirt": DirtSettings.none()}), tmp_path)
     funnel = build_labels(
-        clean.impressions, clean.interactions, LabelSettings(), checkpoint=checkpoint
+        *read_log(clean.impressions, clean.interactions), LabelSettings(), checkpoint=checkpoint
     ).denoise_funnel.toPandas()
     clicks = clean.interactions.where("kind = 'click'").count()
     assert funnel["impressions_dropped"].sum() <= 0.005 * CONFIG.pages * CONFIG.shown
@@ -151,7 +148,7 @@ def test_labels_do_not_depend_on_partitions_or_order(
     spark.conf.set("spark.sql.shuffle.partitions", "5")
     shown = log.impressions.repartition(7, F.rand(1)).sortWithinPartitions(F.rand(2))
     done = log.interactions.repartition(3, F.rand(3))
-    other = build_labels(shown, done, SETTINGS, checkpoint=checkpoint).labels.toPandas()
+    other = build_labels(*read_log(shown, done), SETTINGS, checkpoint=checkpoint).labels.toPandas()
     first = built.labels.toPandas()
     key = ["query_id", "doc_id"]
     pd.testing.assert_frame_equal(
@@ -167,7 +164,7 @@ def test_days_that_a_compared_system_learned_from_are_no_evidence(
     first, third, fourth, last = (start + dt.timedelta(days=days) for days in (0, 2, 3, CONFIG.days - 1))
     parts = [(first, third), (fourth, last)]
     rests = [
-        build_labels(log.impressions, log.interactions, SETTINGS, checkpoint=checkpoint, learned_days=[days])
+        build_labels(*read_log(log.impressions, log.interactions), SETTINGS, checkpoint=checkpoint, learned_days=[days])
         for days in parts
     ]
     shares = [rest.evidence.learned_share for rest in rests]
@@ -183,7 +180,7 @@ def test_days_that_a_compared_system_learned_from_are_no_evidence(
     examined = [built.labels.agg(F.sum("examinations")).first(), rests[0].labels.agg(F.sum("examinations")).first()]
     assert examined[0] is not None and examined[1] is not None
     assert examined[0][0] == pytest.approx(examined[1][0]), "labels are from all days"
-    nothing_left = build_labels(log.impressions, log.interactions, SETTINGS, learned_days=[(first, last)])
+    nothing_left = build_labels(*read_log(log.impressions, log.interactions), SETTINGS, learned_days=[(first, last)])
     assert nothing_left.evidence.learned_share == 1.0
     assert nothing_left.evidence.pairs.count() == len(whole), "where no other day is there, all are kept"
 
@@ -195,7 +192,7 @@ def test_a_log_without_moving_documents_cannot_estimate_position_bias(
         pages=800, queries=30, documents=12, traffic={"production": 1.0}, dirt=DirtSettings.none()
     )
     log = write_simulation(spark, still, tmp_path)
-    built = build_labels(log.impressions, log.interactions, LabelSettings(), checkpoint=checkpoint)
+    built = build_labels(*read_log(log.impressions, log.interactions), LabelSettings(), checkpoint=checkpoint)
     diagnostic = built.diagnostics.where("check = 'connected'").first()
     assert diagnostic is not None
     assert diagnostic.warning
@@ -207,7 +204,7 @@ def test_a_personalised_ranker_is_reported(log: Simulation, checkpoint: Checkpoi
     """The same pages, each in an order that depends on its user."""
     taste = Window.partitionBy("serp_id").orderBy(F.xxhash64("user_id", "doc_id"))
     personal = log.impressions.withColumn("position", F.row_number().over(taste))
-    diagnostics = build_labels(personal, log.interactions, SETTINGS, checkpoint=checkpoint).diagnostics
+    diagnostics = build_labels(*read_log(personal, log.interactions), SETTINGS, checkpoint=checkpoint).diagnostics
     diagnostic = diagnostics.where("check = 'personalised'").first()
     assert diagnostic is not None
     assert diagnostic.warning
@@ -345,7 +342,7 @@ def test_a_session_model_fits_logs_with_contexts(spark: SparkSession, tmp_path: 
     log = write_simulation(spark, people, tmp_path)
     propensity = PropensitySettings(estimator="ubm", jackknife=False)
     settings = LabelSettings(contexts=("device",), propensity=propensity)
-    built = build_labels(log.impressions, log.interactions, settings, checkpoint=checkpoint)
+    built = build_labels(*read_log(log.impressions, log.interactions), settings, checkpoint=checkpoint)
     curves = {(row.context, row.position): row.propensity for row in built.propensities.collect()}
     assert {context for context, _ in curves} == {"all", "device=phone", "device=desktop"}
     assert curves["all", 1] == pytest.approx(1.0)

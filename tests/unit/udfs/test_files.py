@@ -21,14 +21,20 @@ from schemas.table import Table
 from tests.unit.assay.test_evaluate import simulate
 from udfs.spark.bundles import build_bundles, read_bundles
 from udfs.spark.divide import divide_files
-from udfs.spark.file_counts import FileCount, QuerySample, count_part, count_parts
+from udfs.spark.file_counts import FileCount, FileRequest, UnitSample, count_part, count_parts
 from udfs.spark.files import FilePart, narrow_numbers
 from udfs.spark.score import ScoreRequest, score_bundles
 from udfs.tables import encode_ids
 from udfs.xxhash import hash_like_spark
 
 IDS = ("query_id", "doc_id")
-SAMPLE = QuerySample((*IDS, "document"), below=1 << 19, limit=1000, ids=IDS, doubtful="Ã", longest=40)
+
+
+def sample_queries(columns: tuple[str, ...] = ("query_id",), below: int = 1 << 20, limit: int = 10) -> FileRequest:
+    return FileRequest((UnitSample("query_id", columns, below=below, limit=limit, ids=IDS, doubtful="Ã", longest=40),))
+
+
+SAMPLE = sample_queries((*IDS, "document"), below=1 << 19, limit=1000)
 
 
 def write_part(folder: Path, contract: Table, columns: dict[str, Any], group: int = 3) -> FilePart:
@@ -36,8 +42,10 @@ def write_part(folder: Path, contract: Table, columns: dict[str, Any], group: in
     path = folder / f"{contract.name}.parquet"
     pq.write_table(pa.table(columns), path, row_group_size=group)
     types = {name: contract[name].type for name in columns}
+    repeated = frozenset(columns) & {"query_id", "system"}
     groups = tuple(range(pq.ParquetFile(path).num_row_groups))
-    return FilePart(contract.name, str(path), groups, {name: name for name in columns}, types)
+    rows, names = len(next(iter(columns.values()))), {name: name for name in columns}
+    return FilePart(contract.name, str(path), groups, rows, names, types, repeated)
 
 
 @pytest.mark.parametrize(
@@ -92,8 +100,8 @@ def test_rows_that_fit_are_counted(tmp_path: Path) -> None:
     hashes = hash_like_spark(pa.array(rankings["query_id"], pa.large_string()))
     inside = [at for at, number in enumerate(hashes.tolist()) if number % (1 << 20) < 1 << 19]
     documents = hash_like_spark(pa.array(rankings["doc_id"], pa.large_string())).tolist()
-    assert count.sample is not None and 0 < len(inside) < 5
-    assert count.sample.select(["system", "query_id", "doc_id", "document"]).to_pylist() == [
+    assert 0 < len(inside) < 5
+    assert count.samples["query_id"].select(["system", "query_id", "doc_id", "document"]).to_pylist() == [
         {
             "system": rankings["system"][at],
             "query_id": rankings["query_id"][at],
@@ -107,7 +115,7 @@ def test_rows_that_fit_are_counted(tmp_path: Path) -> None:
 def test_grades_are_counted_by_whole_numbers(tmp_path: Path) -> None:
     grades = [0.0, 1.5, -3.0, 12.0, 1.0]
     part = write_part(tmp_path, JUDGMENTS, {"query_id": ["q"] * 5, "doc_id": list("abcde"), "grade": grades})
-    count = count_part(part, JUDGMENTS, None)
+    count = count_part(part, JUDGMENTS, FileRequest())
     assert count is not None and count.max_grade == 12.0
     assert {grade: rows for grade, rows in count.grades.items() if rows} == {-1: 1, 0: 1, 1: 2, 10: 1}
 
@@ -133,22 +141,20 @@ def test_a_row_that_may_not_fit_is_left_to_spark(tmp_path: Path, contract: Table
     columns: dict[str, Any] = {"query_id": ["q", "p"]}
     columns |= {"doc_id": ["d", "e"]} if contract is not QUERIES else {}
     columns |= {"grade": [1.0, 0.0]} if contract is JUDGMENTS else {}
-    everything = QuerySample(("query_id",), below=1 << 20, limit=10, ids=IDS, doubtful="Ã", longest=40)
     part = write_part(tmp_path, contract, columns | changes)
-    assert count_part(part, contract, everything) is None
+    assert count_part(part, contract, sample_queries()) is None
 
 
 def test_a_sample_over_its_limit_is_left_to_spark(tmp_path: Path) -> None:
     part = write_part(tmp_path, JUDGMENTS, {"query_id": ["q"] * 4, "doc_id": list("abcd"), "grade": [1.0] * 4}, group=9)
     for limit, rows in ((4, 4), (3, None)):
-        sample = QuerySample(IDS, below=1 << 20, limit=limit, ids=IDS, doubtful="Ã", longest=40)
-        count = count_part(part, JUDGMENTS, sample)
-        assert (None if count is None or count.sample is None else count.sample.num_rows) == rows
+        count = count_part(part, JUDGMENTS, sample_queries(IDS, limit=limit))
+        assert (None if count is None else count.samples["query_id"].num_rows) == rows
 
 
 def test_a_worker_counts_the_parts_that_it_is_given(tmp_path: Path) -> None:
     part = write_part(tmp_path, QUERIES, {"query_id": ["p", "q"]})
-    run = count_parts([part, part], {"queries": QUERIES}, {})
+    run = count_parts([part, part], {"queries": QUERIES}, {"queries": FileRequest()})
     (batch,) = run([pa.RecordBatch.from_pydict({"id": [1]})])
     name, count = pickle.loads(batch["counted"][0].as_py())
     assert name == "queries" and isinstance(count, FileCount) and count.rows == 2

@@ -1,25 +1,24 @@
 """Rules on single results of a page; those of level `result` drop all events on it too."""
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-
-from pipelines.labels.denoise.registry import Arrays, Columns, rule
+from pipelines.labels.denoise.columns import Texts
+from pipelines.labels.denoise.registry import Arrays, Features, rule
 from pipelines.labels.denoise.settings import InternalUser, RuleSettings
 from udfs.ragged import Bools
 
 
 @rule("internal_user", "result")
-def internal_user(settings: InternalUser, result: Columns) -> Column:
+def internal_user(settings: InternalUser, result: Features) -> Bools:
     """Staff, sellers and test accounts, as configured: they search for work, not for themselves.
 
     Features: `user_id`.
     """
-    listed = result["user_id"].isin(*settings.users) if settings.users else F.lit(False)
-    return listed | result["user_id"].rlike(settings.pattern) if settings.pattern else listed
+    users: Texts = result["user_id"]
+    listed = users.is_among(settings.users)
+    return listed | users.matches(settings.pattern) if settings.pattern else listed
 
 
 @rule("sponsored", "result")
-def sponsored(settings: RuleSettings, result: Columns) -> Column:
+def sponsored(settings: RuleSettings, result: Arrays) -> Bools:
     """A paid slot: its position was bought and carries no relevance. The results around it keep their positions.
 
     Features: `sponsored`.
