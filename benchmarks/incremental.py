@@ -106,8 +106,8 @@ def _measure_way(settings: SparkSettings, folder: Path, kind: str, days: int) ->
     """Time the last day in one way: in a new session, and again in the same one."""
     last, config = _last_day(days), _configure(folder, kind, days)
     local = look_ahead(define_labelling(config), last)
-    size, unread = (None, None) if local is None else (local.bytes, local.unread)
-    with open_session(settings, NAME, input_bytes=size, read_bytes=unread) as spark:
+    size, spark_bytes = (None, None) if local is None else (local.bytes, local.spark_bytes)
+    with open_session(settings, NAME, input_bytes=size, spark_bytes=spark_bytes) as spark:
         cold = _time(spark, config, last, f"{kind}, cold")
         _restore(folder, kind)
         return [cold, _time(spark, config, last, f"{kind}, warm")]

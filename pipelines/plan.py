@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.config.model import Config
-from pipelines.inputs.day_files import measure_unread
+from pipelines.inputs.day_files import measure_spark_bytes
 from pipelines.inputs.listing import FileListing, list_locally
 from pipelines.warehouse.run_key import build_run_key
 from pipelines.warehouse.runs import Manifest, find_labels_run, list_committed
@@ -72,7 +72,7 @@ class LocalInputs:
 
     listings: Mapping[str, FileListing]
     committed: Outcome | None
-    unread: int  # bytes of the files that are read, where days of a log are kept
+    spark_bytes: int  # of the files whose rows pass through Spark
 
     @property
     def bytes(self) -> int:
@@ -98,8 +98,8 @@ def look_ahead(work: Work, date: dt.date) -> LocalInputs | None:
     listings = list_inputs(work.config, date)
     if listings is None:
         return None
-    unread = measure_unread(work.config, date, listings)
+    spark_bytes = measure_spark_bytes(work.config, date, listings)
     if work.config.output.namespace is not None:  # only Spark can tell whether a committed run is in the catalog
-        return LocalInputs(listings, None, unread)
+        return LocalInputs(listings, None, spark_bytes)
     key = work.build_key(date, {name: listing.digest for name, listing in listings.items()})
-    return LocalInputs(listings, work.find_committed(date, key), unread)
+    return LocalInputs(listings, work.find_committed(date, key), spark_bytes)

@@ -76,12 +76,12 @@ class DateRunner:
         first, last = self.dates[0], self.dates[-1]
         title = f"assay {self.name} {first}" + ("" if first == last else f" to {last}")
         alone = local if len(self.dates) == 1 else None
-        size, unread = (None, None) if alone is None else (alone.bytes, alone.unread)
+        size, spark_bytes = (None, None) if alone is None else (alone.bytes, alone.spark_bytes)
         shown = self._stack.enter_context(show_progress(self.log))
         config = self.loaded.config
         imports = list_imports(f"pipelines.{self.name}", config)
         spark = self._stack.enter_context(
-            open_session(config.spark, title, input_bytes=size, read_bytes=unread, imports=imports)
+            open_session(config.spark, title, input_bytes=size, spark_bytes=spark_bytes, imports=imports)
         )
         shown.attach(spark)
         if self.on_start is not None:

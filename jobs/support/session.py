@@ -104,21 +104,21 @@ def open_session(
     name: str,
     *,
     input_bytes: int | None = None,
-    read_bytes: int | None = None,
+    spark_bytes: int | None = None,
     imports: Sequence[str] = (),
 ) -> Iterator[SparkSession]:
     """Open a session that stops at the end of the block, also after a signal.
 
     `input_bytes` is the size of the data, where it is known: little data gets a plan of one task and a JVM that starts
-    fast. `read_bytes` is the part that is read: where the statistics of the rest are kept, optimised code takes Java
-    longer to compile than it saves. `imports` are modules of a run that are needed later; they are imported while Java
-    starts, and those of its workers while its first queries are planned.
+    fast. `spark_bytes` is the part whose rows pass through Spark: where workers read the rest, optimised code takes
+    Java longer to compile than it saves. `imports` are modules of a run that are needed later; they are imported while
+    Java starts, and those of its workers while its first queries are planned.
     """
     _require_java()
     # Workers would otherwise start the first python3 on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with open_temporary_folder() as folder:
-        spark = _build(settings, name, (input_bytes, read_bytes), imports)
+        spark = _build(settings, name, (input_bytes, spark_bytes), imports)
         install_handlers()
         try:
             if spark.conf.get("spark.python.daemon.module", None) != DAEMON:  # whose workers have our packages
@@ -204,14 +204,14 @@ def _import_quietly(modules: Sequence[str]) -> None:
 
 
 def build_local_settings(
-    settings: Mapping[str, str], input_bytes: int | None, read_bytes: int | None = None
+    settings: Mapping[str, str], input_bytes: int | None, spark_bytes: int | None = None
 ) -> dict[str, str]:
     """Return the defaults of a session on this machine for data of this size; None where the size is not known."""
     size = float("inf") if input_bytes is None else input_bytes
     small = size < SMALL_BYTES
     planned = {**(SMALL if small else {}), **(TINY if size < TINY_BYTES else {})}
-    reads_little = read_bytes is not None and read_bytes < SMALL_BYTES
-    java = build_java_options(settings, small=small, one_compiler=small or reads_little)
+    passes_little = spark_bytes is not None and spark_bytes < SMALL_BYTES
+    java = build_java_options(settings, small=small, one_compiler=small or passes_little)
     return {**LOCAL, **_choose_daemon(), **planned, "spark.driver.defaultJavaOptions": java}
 
 

@@ -30,12 +30,16 @@ def describe_sources(listings: Mapping[str, FileListing]) -> dict[str, str]:
     return {name: listing.digest for name, listing in listings.items()} | {"code": hash_code()}
 
 
-def measure_unread(config: Config, date: dt.date, listings: Mapping[str, FileListing]) -> int:
-    """The bytes of the files that a run reads: of a log with kept days, those of the other days.
+def measure_spark_bytes(config: Config, date: dt.date, listings: Mapping[str, FileListing]) -> int:
+    """The bytes of the files whose rows pass through Spark: not those of a log that workers read, or of kept days.
 
-    An estimate before Spark starts: kept days are recognised by their files and the code, not by the settings.
+    An estimate before Spark starts: the rows of a plain log may turn out not to fit, and kept days are recognised by
+    their files and the code, not by the settings.
     """
-    sources = select_log_sources(config) if config.labels.incremental else {}
+    sources = select_log_sources(config)
+    plain = {name for name, source in sources.items() if source.is_plain}
+    if len(plain) == len(sources) or not config.labels.incremental:
+        return sum(listing.bytes for name, listing in listings.items() if name not in plain)
     size = sum(listing.bytes for name, listing in listings.items() if name not in sources)
     if sources:
         storage = Storage(config.warehouse)

@@ -55,8 +55,7 @@ class PlainFiles:
 
 def find_plain_files(source: InputSource, table: InputTable, conformed: ConformedTable) -> PlainFiles | None:
     """The files of an input, if reading them gives its rows; None where only Spark knows how to."""
-    shaped = source.table or source.view or source.where or source.explode or source.options
-    if source.format != "parquet" or shaped or not table.is_local:
+    if not source.is_plain or not table.is_local:
         return None
     if not str(table.raw.sparkSession.conf.get("spark.master", "")).startswith("local"):
         return None

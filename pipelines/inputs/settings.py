@@ -103,6 +103,12 @@ class InputSource(RawSource):
         "`timestamp_millis(time)`; `{from: action, values: {add_to_cart: cart}}` replaces values.",
     )
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is Parquet files whose rows are read as they are, but for names and expressions of `columns`."""
+        shaped = self.table or self.view or self.where or self.explode or self.options
+        return self.format == "parquet" and not shaped
+
     @model_validator(mode="after")
     def _check_view(self) -> Self:
         names = set(PLACEHOLDER.findall(self.view or "")) - {"date"}

@@ -1,6 +1,8 @@
 """Settings of the denoise rules. The defaults are defined here and nowhere else."""
 
-from pydantic import Field
+import re
+
+from pydantic import Field, field_validator
 
 from schemas.section import Section
 
@@ -39,7 +41,16 @@ class EverythingClicked(RuleSettings):
 
 class InternalUser(RuleSettings):
     users: tuple[str, ...] = Field((), description="User ids of staff, sellers and test accounts.")
-    pattern: str = Field("", description="Regular expression of such user ids, e.g. `^staff-`; empty for none.")
+    pattern: str = Field("", description="Regular expression (of Python) of such user ids, e.g. `^staff-`.")
+
+    @field_validator("pattern")
+    @classmethod
+    def _check_pattern(cls, pattern: str) -> str:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"this is no regular expression of Python: {error}") from error
+        return pattern
 
 
 class OneUserDominates(RuleSettings):

@@ -7,7 +7,7 @@ import pytest
 
 from pipelines.config.model import Config
 from pipelines.inputs import day_files
-from pipelines.inputs.day_files import describe_sources, list_day, measure_unread, select_log_sources
+from pipelines.inputs.day_files import describe_sources, list_day, measure_spark_bytes, select_log_sources
 from pipelines.plan import list_inputs
 from pipelines.warehouse.day_records import DayRecord
 from pipelines.warehouse.storage import Storage
@@ -16,7 +16,10 @@ DATE = dt.date(2026, 11, 3)
 
 
 def build_config(folder: Path, *, incremental: bool) -> Config:
-    log = {name: {"path": f"{folder}/{name}/{{date}}", "days": 3} for name in ("impressions", "interactions")}
+    log = {
+        name: {"path": f"{folder}/{name}/{{date}}", "days": 3, "where": "position > 0"}
+        for name in ("impressions", "interactions")
+    }
     return Config.model_validate(
         {"inputs": log, "warehouse": str(folder / "warehouse"), "labels": {"incremental": incremental}}
     )
@@ -41,7 +44,7 @@ def keep_day(config: Config, day: int) -> None:
 def measure(config: Config) -> int:
     listings = list_inputs(config, DATE)
     assert listings is not None
-    return measure_unread(config, DATE, listings)
+    return measure_spark_bytes(config, DATE, listings)
 
 
 def test_only_days_with_other_files_than_the_kept_ones_are_read(tmp_path: Path) -> None:
@@ -64,3 +67,12 @@ def test_days_that_other_code_kept_are_read_again(tmp_path: Path, monkeypatch: p
     assert measure(config) == 0
     monkeypatch.setattr(day_files, "hash_code", lambda: "other")
     assert measure(config) == 2 * 3_000
+
+
+def test_rows_that_workers_read_do_not_pass_through_spark(tmp_path: Path) -> None:
+    write_day(tmp_path, 3, 3_000)
+    config = build_config(tmp_path, incremental=False)
+    plain = config.model_dump(exclude_unset=True, by_alias=True)
+    for source in plain["inputs"].values():
+        del source["where"]
+    assert (measure(config), measure(Config.model_validate(plain))) == (2 * 3_000, 0)
