@@ -13,6 +13,7 @@ from pipelines.inputs.plain_files import PlainFiles, group_parts, split_files
 from schemas.table import Table
 from udfs.spark.bundles import ROWS_AT_ONCE, collect_rows
 from udfs.spark.files import FilePart, cast_columns, read_file_part
+from udfs.spark.references import store_bundles
 from udfs.spark.worker import run_in_worker
 
 Transform = Callable[[pa.Table], Iterable[pa.RecordBatch]]
@@ -26,17 +27,25 @@ class LogRows:
     contract: Table
     files: PlainFiles | None = None
 
-    def transform(self, function: Transform, columns: Sequence[str], schema: str) -> DataFrame:
-        """The rows that a function returns for these columns, which it gets some 500,000 rows at a time."""
+    def transform(
+        self, function: Transform, columns: Sequence[str], schema: str, *, folder: str | None = None
+    ) -> DataFrame:
+        """The bundles that a function returns for these columns, which it gets some 500,000 rows at a time.
+
+        Workers put them into files of a `folder`, where one is given (see `udfs.spark.references`).
+        """
         fields = [self.contract[name] for name in columns]
         if self.files is None:
             absent = {c.name: F.lit(None).cast(c.type) for c in fields if c.name not in self.table.columns}
             rows = self.table.withColumns(absent) if absent else self.table
-            return rows.select(*columns).mapInArrow(run_in_worker(_run_on_rows(function)), schema)
+            return rows.select(*columns).mapInArrow(
+                run_in_worker(store_bundles(_run_on_rows(function), folder)), schema
+            )
         tasks = group_parts(split_files(self.files, columns, ROWS_AT_ONCE), ROWS_AT_ONCE)
         wanted = pa.schema([self.contract.arrow_schema().field(name) for name in columns])
         numbers = self.table.sparkSession.range(0, len(tasks), 1, len(tasks))
-        return numbers.mapInArrow(run_in_worker(_run_on_files(function, tasks, wanted)), schema)
+        run = store_bundles(_run_on_files(function, tasks, wanted), folder)
+        return numbers.mapInArrow(run_in_worker(run), schema)
 
 
 def _run_on_rows(function: Transform) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -3,6 +3,7 @@
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -66,13 +67,15 @@ def build_labels(
     checkpoint: Checkpointer = keep_lazy,
     impressions_read: int | None = None,
     learned_days: Sequence[tuple[dt.date, dt.date]] = (),
+    folder: str | None = None,
 ) -> LabelTables:
     """Build labels from a log, and from judgments where there are any; raises if the rules leave no impression.
 
     `checkpoint` stores the tables that several results are computed from (see `pipelines.warehouse.checkpoint`), so
     that the log is read once; without it, each result reads the log again. With `impressions_read`, diagnostics that
     need single days sample a log of more than a million impressions. `learned_days` are those that a compared system
-    learned from: the evidence for posteriors is from the other days, where there are any; labels are from all.
+    learned from: the evidence for posteriors is from the other days, where there are any; labels are from all. Workers
+    put what they leave for each other into files of the `folder`, where one is given that all of them can open.
     """
     log = tally_log(
         impressions,
@@ -81,6 +84,7 @@ def build_labels(
         checkpoint=checkpoint,
         impressions_read=impressions_read,
         learned_days=learned_days,
+        folder=folder,
     )
     return grade_log(log, settings, judgments=judgments, checkpoint=checkpoint, learned=bool(learned_days))
 
@@ -93,6 +97,7 @@ def tally_log(
     checkpoint: Checkpointer,
     impressions_read: int | None,
     learned_days: Sequence[tuple[dt.date, dt.date]],
+    folder: str | None = None,
 ) -> TalliedLog:
     """Attribute and denoise a log, and count its rows; see `build_labels` for the parameters."""
     share = choose_share(impressions_read)
@@ -100,7 +105,8 @@ def tally_log(
 
     def pack(shared_user: SharedUser | None) -> DataFrame:
         return checkpoint(
-            pack_log(impressions, interactions, settings, shared_user, buckets=buckets), partition_by="kind"
+            pack_log(impressions, interactions, settings, shared_user, buckets=buckets, folder=folder),
+            partition_by="kind",
         )
 
     bundles = pack(None)
@@ -108,12 +114,14 @@ def tally_log(
     if shared_user is not None:
         bundles = pack(shared_user)
     judged = checkpoint(
-        judge_users(bundles, settings.denoise, window_days=settings.attribution.window_days, buckets=buckets),
+        judge_users(
+            bundles, settings.denoise, window_days=settings.attribution.window_days, buckets=buckets, folder=folder
+        ),
         partition_by="kind",
     )
     both = bundles.unionByName(judged)
     history = ESTIMATORS.require(settings.propensity.estimator).history
-    pages = judge_pages(both, settings.denoise, history=history, buckets=buckets)
+    pages = judge_pages(both, settings.denoise, history=history, buckets=buckets, folder=folder)
     origin = Origin(settings.propensity.shuffled_systems, share, learned_days)
     return TalliedLog(
         tallied=checkpoint(tally_pairs(pages.unionByName(both), settings.denoise, origin, buckets=buckets)),
@@ -160,12 +168,14 @@ def pack_log(
     shared_user: SharedUser | None,
     *,
     buckets: int,
+    folder: str | None = None,
 ) -> DataFrame:
-    """A log as bundles."""
-    places = pack_impressions(
-        impressions, settings.denoise, contexts=settings.contexts, shared_user=shared_user, buckets=buckets
+    """A log as bundles, which workers put into files of the `folder`, where one is given."""
+    pack = partial(pack_impressions, impressions, contexts=settings.contexts), partial(pack_events, interactions)
+    places, events = (
+        each(settings=settings.denoise, shared_user=shared_user, buckets=buckets, folder=folder) for each in pack
     )
-    return places.unionByName(pack_events(interactions, settings.denoise, shared_user=shared_user, buckets=buckets))
+    return places.unionByName(events)
 
 
 def _select_cells(tallied: DataFrame, settings: LabelSettings) -> DataFrame:

@@ -109,7 +109,7 @@ def _choose_buckets(day: LogDay) -> int:
 def _pack_day(attempt: Attempt, day: LogDay, settings: LabelSettings, shared_user: SharedUser | None) -> DataFrame:
     """Pack the rows of a day, which needs no other day unless an id stands for many people."""
     shown, done = (day.log_rows(name) for name in LOG)
-    packed = pack_log(shown, done, settings, shared_user, buckets=_choose_buckets(day))
+    packed = pack_log(shown, done, settings, shared_user, buckets=_choose_buckets(day), folder=attempt.bundle_folder)
     return attempt.checkpoint(_add_columns(packed, day), partition_by="kind")
 
 

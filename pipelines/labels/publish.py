@@ -78,6 +78,7 @@ def _build_from_scratch(
         checkpoint=attempt.checkpoint,
         impressions_read=inputs.counts["impressions"].kept,
         learned_days=learned_days,
+        folder=attempt.bundle_folder,
     )
 
 

@@ -48,6 +48,9 @@ class Attempt:
         self._folder = attempt_path(self.run)
         files = build_checkpointer(storage.path(self._folder, "checkpoints"))
         self._checkpoint: Checkpointer = keep_in_memory if small else files
+        bundles = f"{self._folder}/bundles"
+        # A folder for what workers leave for each other; None where Spark moves it.
+        self.bundle_folder = storage.local(bundles) if storage.is_local and not small else None
 
     def __enter__(self) -> Attempt:
         remove_leftovers(self.storage)

@@ -1,13 +1,17 @@
-"""Refer to bundles in Parquet files: Spark moves their names, and the worker that needs a bundle reads it itself.
+"""Refer to bundles in files: Spark moves their places, and the worker that needs a bundle reads it itself.
 
-For files that every worker can open by their path. Each bundle is a row group of its own, so that it is read without
-those beside it; the statistics of a row group are the other columns of its one row.
+For files that every worker can open by their path. What one stage leaves for the next is a range of a file that the
+worker wrote; Spark would copy, compress and decode the bytes several times. What is published is a row group of a
+Parquet file; the statistics of the row group are the other columns of its one row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from pathlib import Path
+from typing import BinaryIO
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +19,40 @@ import pyarrow.parquet as pq
 ONE_BUNDLE_PER_GROUP = {"parquet.block.row.count.limit": "1"}  # an option of Spark for the files to refer to
 FILES = "path string, kind int"
 _MARK = b"row group\n"  # a stream of Arrow begins with 0xFF
+_RANGE = b"file range\n"
+_ALIGNMENT = 64  # bytes, as Arrow wants its buffers
 _OPEN_FILES = 256
+
+Batches = Iterable[pa.RecordBatch]
+
+
+def store_bundles(function: Callable[[Batches], Batches], folder: str | None) -> Callable[[Batches], Batches]:
+    """The same function, its bundles in a file of this folder, and references to them returned.
+
+    The files are there for later stages until whoever named the folder removes it; None leaves the bundles as they are.
+    """
+    if folder is None:
+        return function
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        path = f"{folder}/{uuid4().hex}"
+        with Path(path).open("wb") as file:
+            for batch in function(batches):
+                places = [_append(file, bundle.as_buffer(), path) for bundle in batch["data"]]
+                file.flush()
+                at = batch.schema.get_field_index("data")
+                yield batch.set_column(at, "data", pa.array(places, pa.binary()))
+
+    return run
+
+
+def _append(file: BinaryIO, bundle: pa.Buffer, path: str) -> bytes:
+    """Write a bundle; returns the reference to it."""
+    file.write(bytes(-file.tell() % _ALIGNMENT))
+    start = file.tell()
+    file.write(bundle)
+    return _RANGE + f"{start} {bundle.size}\n{path}".encode()
 
 
 def list_references(columns: Sequence[str]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -47,6 +84,12 @@ def _list_file(path: str, kind: int, columns: Sequence[str]) -> pa.RecordBatch:
 def resolve_reference(data: pa.BinaryScalar) -> pa.Buffer:
     """The bytes of a bundle: those in the file, if the data refers to one."""
     buffer = data.as_buffer()
+    if buffer[: len(_RANGE)].to_pybytes() == _RANGE:
+        place, path = bytes(buffer)[len(_RANGE) :].decode().split("\n", 1)
+        start, size = map(int, place.split())
+        file = pa.memory_map(path)
+        file.seek(start)
+        return file.read_buffer(size)
     if buffer[: len(_MARK)].to_pybytes() != _MARK:
         return buffer
     group, path = bytes(buffer)[len(_MARK) :].decode().split("\n", 1)

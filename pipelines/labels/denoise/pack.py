@@ -58,24 +58,30 @@ def pack_impressions(
     contexts: Sequence[str],
     shared_user: SharedUser | None,
     buckets: int,
+    folder: str | None = None,
 ) -> DataFrame:
     """Impressions as bundles of places, visits and names; `contexts` are columns that have their own curves."""
 
     def pack(rows: pa.Table) -> Iterator[pa.RecordBatch]:
         yield from _pack_rows(rows, settings, contexts, shared_user, buckets)
 
-    return impressions.transform(pack, [*_OF_IMPRESSIONS, *contexts], BUNDLES)
+    return impressions.transform(pack, [*_OF_IMPRESSIONS, *contexts], BUNDLES, folder=folder)
 
 
 def pack_events(
-    interactions: LogRows, settings: DenoiseSettings, *, shared_user: SharedUser | None, buckets: int
+    interactions: LogRows,
+    settings: DenoiseSettings,
+    *,
+    shared_user: SharedUser | None,
+    buckets: int,
+    folder: str | None = None,
 ) -> DataFrame:
     """Interactions as bundles of events."""
 
     def pack(rows: pa.Table) -> Iterator[pa.RecordBatch]:
         yield _pack_events(rows, settings, shared_user, buckets)
 
-    return interactions.transform(pack, INTERACTIONS.names, BUNDLES)
+    return interactions.transform(pack, INTERACTIONS.names, BUNDLES, folder=folder)
 
 
 def _pack_events(

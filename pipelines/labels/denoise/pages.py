@@ -23,6 +23,8 @@ from pipelines.labels.history import History
 from schemas.label_days import Kind
 from udfs.ragged import Ints
 from udfs.spark.bundles import BUNDLES, divide_rows, exchange, read_bundles, unpack_rows
+from udfs.spark.files import narrow_numbers
+from udfs.spark.references import store_bundles
 from udfs.spark.worker import run_in_worker
 
 COUNTED = ("impressions", "clicks", "carts", "purchases")
@@ -67,10 +69,12 @@ def judge_pages(
     buckets: int,
     partitions: int | None = None,
     of_day: bool = False,
+    folder: str | None = None,
 ) -> DataFrame:
     """Bundles of kept and dropped rows from those of places, marks and acts.
 
-    Of a day, drops are counted by page, and what windows judge its pages by is returned too.
+    Of a day, drops are counted by page, and what windows judge its pages by is returned too. Workers put bundles into
+    files of the `folder`, where one is given.
     """
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -88,7 +92,8 @@ def judge_pages(
         if of_day:
             yield from _keep_pages(tables, buckets)
 
-    return exchange(_select_pages(bundles), buckets, partitions).mapInArrow(run_in_worker(judge), BUNDLES)
+    run = run_in_worker(store_bundles(judge, folder))
+    return exchange(_select_pages(bundles), buckets, partitions).mapInArrow(run, BUNDLES)
 
 
 def _keep_pages(tables: Mapping[int, pa.Table], buckets: int) -> Iterator[pa.RecordBatch]:
@@ -249,17 +254,13 @@ def list_kept(places: Places, judged: JudgedPages) -> pa.Table:
     if not len(row):
         return pa.table({"pair": pa.array([], pa.int64())})
     run = pa.array(places.owner[row])
-    outcomes = judged.outcomes
+    small = {"position": places.position[row], "day": judged.rows.ts[chosen] // DAY_MICROS}
+    small |= {name: getattr(judged.outcomes, name)[chosen] for name in ("history", "page_mark", *COUNTED[1:])}
     kept = {
         "pair": pa.array(places.pair[row]),
         "person": pa.array(judged.person[chosen]),
         "page": pa.array(judged.page[chosen]),
-        "position": pa.array(places.position[row].astype(np.int32)),
-        "day": pa.array((judged.rows.ts[chosen] // DAY_MICROS).astype(np.int32)),
-        **{
-            name: pa.array(getattr(outcomes, name)[chosen].astype(np.int32))
-            for name in ("history", "page_mark", *COUNTED[1:])
-        },
+        **{name: narrow_numbers(pa.chunked_array([pa.array(values)])) for name, values in small.items()},
         **{name: places.runs[name].take(run) for name in ("context", "system")},
     }
     return pa.table(kept)

@@ -28,6 +28,7 @@ from pipelines.labels.denoise.user_arrays import (
 from schemas.label_days import Kind
 from udfs.ragged import Ints, Ragged
 from udfs.spark.bundles import BUNDLES, build_bundles, exchange, read_bundles, unpack_rows
+from udfs.spark.references import store_bundles
 from udfs.spark.worker import run_in_worker
 
 EVENT_KINDS = {CLICK: "click", CART: "cart", PURCHASE: "purchase"}
@@ -42,11 +43,12 @@ def judge_users(
     buckets: int,
     partitions: int | None = None,
     of_day: bool = False,
+    folder: str | None = None,
 ) -> DataFrame:
     """Bundles of marks, acts and attributions from those of visits and events.
 
     The work is done in so many `partitions`, by default one for each bucket. Of a day, what windows judge its users by
-    is returned too.
+    is returned too. Workers put bundles into files of the `folder`, where one is given.
     """
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -61,7 +63,7 @@ def judge_users(
 
     kinds = (Kind.VISITS, Kind.EVENTS, *((Kind.FREQUENT,) if of_day else ()))
     chosen = bundles.where(F.col("kind").isin(*map(int, kinds)))
-    return exchange(chosen, buckets, partitions).mapInArrow(run_in_worker(judge), BUNDLES)
+    return exchange(chosen, buckets, partitions).mapInArrow(run_in_worker(store_bundles(judge, folder)), BUNDLES)
 
 
 def _keep_rows(tables: Mapping[int, pa.Table], flags: Flags, buckets: int) -> Iterator[pa.RecordBatch]:
