@@ -48,6 +48,8 @@ REQUIRED = {
     # which takes as long as everything else; only the few rows with the kept impressions of a day are large.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
+    # Over TCP, each task waits some 40 ms for an acknowledgement that the kernel delays.
+    "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
     # By default PySpark records the line of code behind every column, with seven calls to Java for each.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
