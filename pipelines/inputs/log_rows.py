@@ -62,17 +62,20 @@ def _run_on_files(
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                parts = tasks[number]
-                rows_of_parts = (rows for part in parts for rows in read_file_part(part, ROWS_AT_ONCE))
-                for rows in collect_rows(rows_of_parts):
-                    yield from function(_complete(cast_columns(rows, parts[0]), wanted))
+                for rows in collect_rows(_read_parts(tasks[number], wanted)):
+                    yield from function(rows)
 
     return run
 
 
-def _complete(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
-    """The rows with all of these columns, as nulls where the files lack them."""
-    for field in wanted:
-        if field.name not in rows.column_names:
-            rows = rows.append_column(field.name, pa.nulls(rows.num_rows, field.type))
-    return rows
+def _read_parts(parts: Sequence[FilePart], wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of the parts in one schema: files may differ in their types, and lack optional columns."""
+    for part in parts:
+        for batch in read_file_part(part, ROWS_AT_ONCE):
+            rows = cast_columns(pa.Table.from_batches([batch]), part)
+            for field in wanted:
+                if field.name not in part.columns:
+                    absent = pa.nulls(rows.num_rows, field.type)
+                    text = pa.types.is_string(field.type)
+                    rows = rows.append_column(field.name, absent.dictionary_encode() if text else absent)
+            yield from rows.select(wanted.names).to_batches()

@@ -20,7 +20,7 @@ from udfs.spark.files import FilePart, open_file
 
 # Of judged lists, documents rarely repeat within a file; of a log, all but the events do.
 _REPEATED = ("query_id", "system")
-_UNIQUE = {"impressions": (), "interactions": ("event_id",)}  # by table whose other texts repeat
+_UNIQUE: Mapping[str, tuple[str, ...]] = {"impressions": (), "interactions": ("event_id",)}  # by table
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def split_files(files: PlainFiles, names: Collection[str], rows: int) -> list[Fi
     """The columns of the files that have these names, in parts of about `rows` rows."""
     columns = {name: there for name, there in files.columns.items() if name in names}
     types = {name: files.contract[name].type for name in columns}
-    repeated = frozenset(name for name, kind in types.items() if kind == "string" and _repeats(files.contract, name))
+    repeated = list_repeated(files.contract, columns)
     parts = []
     for file in files.files:
         size = sum(file.groups)
@@ -129,6 +129,7 @@ def group_parts(parts: Sequence[FilePart], rows: int) -> list[list[FilePart]]:
     return [[parts[at] for at in np.flatnonzero(task == number).tolist()] for number in np.unique(task)]
 
 
-def _repeats(contract: Table, name: str) -> bool:
-    """Whether the texts of a column repeat within a file."""
-    return name not in _UNIQUE[contract.name] if contract.name in _UNIQUE else name in _REPEATED
+def list_repeated(contract: Table, names: Collection[str]) -> frozenset[str]:
+    """Those of the columns whose texts repeat within a file."""
+    texts = frozenset(name for name in names if contract[name].type == "string")
+    return texts - set(_UNIQUE[contract.name]) if contract.name in _UNIQUE else texts & set(_REPEATED)

@@ -53,9 +53,12 @@ def open_file(path: str, repeated: Sequence[str] = ()) -> pq.ParquetFile:
 
 
 def _write_text(values: pa.Array, name: str, part: FilePart) -> pa.Array:
-    """The column as it is, or whole numbers as text where the contract has text."""
-    if part.types[name] != "string" or not pa.types.is_integer(values.type):
+    """The column as it is, or where the contract has text, whole numbers as text and long texts as others."""
+    if part.types[name] != "string":
         return values
+    if pa.types.is_dictionary(values.type):
+        texts = values.dictionary.cast(pa.string())
+        return pa.DictionaryArray.from_arrays(values.indices.cast(pa.int32()), texts)
     texts = values.cast(pa.string())
     return texts.dictionary_encode() if name in part.repeated else texts
 

@@ -349,7 +349,8 @@ def test_long_tables_are_sampled_by_whole_queries(spark: SparkSession) -> None:
 
 def test_a_truncated_sample_reports_no_lost_references(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when one page has more rows than the whole sample should."""
-    monkeypatch.setattr("pipelines.quality.reference_figures.max_rows", lambda tables, target: 10)
+    for module in ("reference_figures", "reference_samples"):
+        monkeypatch.setattr(f"pipelines.quality.{module}.max_rows", lambda tables, target: 10)
     inspection, figures = inspect_tables(spark, {of: build_clean_tables()[of] for of in LOG})
     assert figures["impressions"]["keyed"] <= 10
     assert "unshown" not in figures["interactions"]

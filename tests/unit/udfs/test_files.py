@@ -15,13 +15,25 @@ import pytest
 import assay
 from assay.computed import InMemoryRun
 from pipelines.inputs.contracts import resolve_contract
+from pipelines.inputs.plain_files import list_repeated
 from pipelines.scoring.score import build_query_metrics_contract
-from schemas.inputs import JUDGMENTS, QUERIES, RANKINGS
+from schemas.inputs import IMPRESSIONS, INTERACTIONS, JUDGMENTS, QUERIES, RANKINGS
 from schemas.table import Table
 from tests.unit.assay.test_evaluate import simulate
 from udfs.spark.bundles import build_bundles, read_bundles
 from udfs.spark.divide import divide_files
-from udfs.spark.file_counts import FileCount, FileRequest, UnitSample, count_part, count_parts
+from udfs.spark.file_counts import (
+    SKETCHED,
+    FileCount,
+    FileRequest,
+    UnitSample,
+    count_part,
+    count_parts,
+    estimate_distinct,
+    merge_counts,
+    merge_sketches,
+    sketch_hashes,
+)
 from udfs.spark.files import FilePart, narrow_numbers
 from udfs.spark.score import ScoreRequest, score_bundles
 from udfs.tables import encode_ids
@@ -42,10 +54,9 @@ def write_part(folder: Path, contract: Table, columns: dict[str, Any], group: in
     path = folder / f"{contract.name}.parquet"
     pq.write_table(pa.table(columns), path, row_group_size=group)
     types = {name: contract[name].type for name in columns}
-    repeated = frozenset(columns) & {"query_id", "system"}
     groups = tuple(range(pq.ParquetFile(path).num_row_groups))
     rows, names = len(next(iter(columns.values()))), {name: name for name in columns}
-    return FilePart(contract.name, str(path), groups, rows, names, types, repeated)
+    return FilePart(contract.name, str(path), groups, rows, names, types, list_repeated(contract, columns))
 
 
 @pytest.mark.parametrize(
@@ -143,6 +154,71 @@ def test_a_row_that_may_not_fit_is_left_to_spark(tmp_path: Path, contract: Table
     columns |= {"grade": [1.0, 0.0]} if contract is JUDGMENTS else {}
     part = write_part(tmp_path, contract, columns | changes)
     assert count_part(part, contract, sample_queries()) is None
+
+
+def build_log(**changes: Any) -> dict[str, Any]:
+    noon = np.datetime64("2026-11-01T12:00", "us")
+    columns = {
+        "event_id": list("abcd"),
+        "kind": ["click", "cart", "click", "purchase"],
+        "doc_id": list("ddee"),
+        "user_id": ["ann", None, "ann", "bob"],
+        "ts": noon + np.array([0, 1, 86_400_000_000, 2]),
+        "serp_id": ["p", None, "q", None],
+        "dwell_seconds": [1.5, None, 80.0, None],
+    }
+    return columns | changes
+
+
+def test_events_are_counted_by_kind_and_day(tmp_path: Path) -> None:
+    sample = UnitSample("serp_id", ("serp_id", "doc_id"), below=1 << 20, limit=9, ids=IDS, doubtful="Ã", longest=40)
+    request = FileRequest((sample,), distinct=("doc_id",))
+    count = count_part(write_part(tmp_path, INTERACTIONS, build_log()), INTERACTIONS, request)
+    assert count is not None and count.rows == 4
+    assert count.choices == {("kind", "click"): 2, ("kind", "cart"): 1, ("kind", "purchase"): 1}
+    day = 20_758  # 2026-11-01
+    assert count.days == {day: 3, day + 1: 1}
+    assert count.largest["dwell_seconds"] == 80.0 and count.smallest["dwell_seconds"] == 1.5
+    assert count.largest["ts"] - count.smallest["ts"] == 86_400_000_000
+    assert estimate_distinct(count.sketches["doc_id"]) == 2
+    rows = sorted(count.samples["serp_id"].to_pylist(), key=str)
+    assert rows == [{"serp_id": "p", "doc_id": "d"}, {"serp_id": "q", "doc_id": "e"}], "no event without a page"
+    twice = merge_counts([count, count])
+    assert (twice.rows, twice.days[day], twice.largest["ts"]) == (8, 6, count.largest["ts"])
+    assert twice.samples["serp_id"].num_rows == 4 and estimate_distinct(twice.sketches["doc_id"]) == 2
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": ["click", "cart", "click", "hover"]},
+        {"kind": ["click", None, "click", "cart"]},
+        {"event_id": ["a", "b", "c", " "]},
+        {"dwell_seconds": [1.0, -1.0, None, None]},
+        {"ts": np.array(["2026-11-01", "1889-12-31", "2026-11-01", "2026-11-01"], "datetime64[us]")},
+        {"ts": np.array(["2026-11-01", "2300-01-01", "2026-11-01", "2026-11-01"], "datetime64[us]")},
+        {"ts": np.array(["2026-11-01", "NaT", "2026-11-01", "2026-11-01"], "datetime64[us]")},
+    ],
+)
+def test_an_event_that_may_not_fit_is_left_to_spark(tmp_path: Path, changes: dict[str, Any]) -> None:
+    part = write_part(tmp_path, INTERACTIONS, build_log(**changes))
+    assert count_part(part, INTERACTIONS, FileRequest()) is None
+
+
+def test_users_may_be_unknown_and_pages_repeat(tmp_path: Path) -> None:
+    page = {"serp_id": ["p"] * 3, "query_id": ["q"] * 3, "user_id": [None, "", " "], "doc_id": list("abc")}
+    columns = page | {"position": [1, 2, 3], "ts": np.full(3, np.datetime64("2026-11-01", "ms"))}
+    count = count_part(write_part(tmp_path, IMPRESSIONS, columns), IMPRESSIONS, FileRequest(distinct=("serp_id",)))
+    assert count is not None and (count.nulls["user_id"], count.largest["position"]) == (1, 3)
+    assert estimate_distinct(count.sketches["serp_id"]) == 1
+
+
+@pytest.mark.parametrize("values", [10, SKETCHED - 1, 200_000])
+def test_distinct_values_are_estimated_from_parts_that_share_some(values: int) -> None:
+    hashes = hash_like_spark(pa.array([f"page {at}" for at in range(values)], pa.large_string()))
+    parts = [{"serp_id": sketch_hashes([part, part])} for part in (hashes[::2], hashes[1::2], hashes[: values // 3])]
+    estimate = estimate_distinct(merge_sketches(parts)["serp_id"])
+    assert estimate == (values if values < SKETCHED else pytest.approx(values, rel=0.05))
 
 
 def test_a_sample_over_its_limit_is_left_to_spark(tmp_path: Path) -> None:
