@@ -33,6 +33,7 @@ from pipelines.scoring.require import (
 )
 from pipelines.warehouse.attempt import Attempt
 from pipelines.warehouse.concurrent import run_concurrently
+from udfs.spark.worker_table import WorkerTable
 from udfs.tabulate import DRAWS
 
 
@@ -72,13 +73,14 @@ def evaluate(
         with run.stage("score"):
             scorer = build_scorer(run.inputs, published, config, conventions, posterior=posterior)
             labels = scorer.tables.labels
-            query_metrics = _publish_query_metrics(run.attempt, scorer(labels))
+            query_metrics = _publish_query_metrics(run.attempt, scorer.score(labels))
             require_clean_lists(query_metrics, conventions)
         with run.stage("conclude"):
             scored = ScoredRun(
                 query_metrics=query_metrics,
                 labels=labels,
                 scorer=scorer,
+                files=() if DRAWS in query_metrics.columns else run.attempt.list_files("query_metrics"),
                 beside=score_whole_systems(scorer.rankings, run.inputs, config, conventions),
                 goal=grade_goal_labels(published, config),
                 days=find_label_days(config, date),
@@ -97,11 +99,11 @@ def evaluate(
         )
 
 
-def _publish_query_metrics(attempt: Attempt, query_metrics: DataFrame) -> DataFrame:
+def _publish_query_metrics(attempt: Attempt, query_metrics: WorkerTable) -> DataFrame:
     """Write the query metrics; returned with their draws, which are not published but read by every estimate."""
-    if DRAWS not in query_metrics.columns:
+    if DRAWS not in query_metrics.schema.names:
         return attempt.write("query_metrics", query_metrics)
-    drawn = attempt.checkpoint(query_metrics)
+    drawn = attempt.checkpoint(query_metrics.rows())
     attempt.write("query_metrics", drawn.drop(DRAWS))
     return drawn
 

@@ -17,6 +17,7 @@ MODULES = (
     "udfs.spark.crawlers",
     "udfs.spark.prior",
     "udfs.spark.score",
+    "udfs.spark.worker_table",
     "udfs.statistics.partial",
     "pipelines.labels.denoise.pages",
     "pipelines.labels.denoise.pairs",
