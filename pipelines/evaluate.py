@@ -71,7 +71,8 @@ def evaluate(
                 ]
             )
         with run.stage("score"):
-            scorer = build_scorer(run.inputs, published, config, conventions, posterior=posterior)
+            folder = run.attempt.bundle_folder
+            scorer = build_scorer(run.inputs, published, config, conventions, posterior=posterior, bundle_folder=folder)
             labels = scorer.tables.labels
             query_metrics = _publish_query_metrics(run.attempt, scorer.score(labels))
             require_clean_lists(query_metrics, conventions)

@@ -11,7 +11,6 @@ from typing import Any
 from pipelines.config.model import Config
 from pipelines.inputs.day_files import measure_spark_bytes
 from pipelines.inputs.listing import FileListing, list_locally
-from pipelines.inputs.plain_sources import is_plain
 from pipelines.warehouse.run_key import build_run_key
 from pipelines.warehouse.runs import Manifest, find_labels_run, list_committed
 from pipelines.warehouse.storage import Storage
@@ -113,4 +112,4 @@ def _has_plain_lists(config: Config) -> bool:
     """Whether workers read and score all inputs, so that Spark has one row per list, as far as the settings say."""
     sources, judged = config.sources(), {"rankings", "judgments", "queries"}
     needs_others = config.labels_of is not None or config.label_draws or any(s.metric.needs for s in config.specs)
-    return set(sources) <= judged and all(map(is_plain, sources.values())) and not needs_others
+    return set(sources) <= judged and all(source.is_plain for source in sources.values()) and not needs_others

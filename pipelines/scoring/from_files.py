@@ -13,6 +13,7 @@ from pipelines.inputs.plain_files import PlainFiles, split_files
 from udfs.spark.bundles import BUNDLES, exchange
 from udfs.spark.divide import LABELS, QUERIES, RANKINGS, divide_files
 from udfs.spark.files import FilePart
+from udfs.spark.references import store_bundles
 from udfs.spark.score import ScoreRequest, score_bundles
 from udfs.spark.worker import run_in_worker
 from udfs.spark.worker_table import WorkerTable
@@ -27,11 +28,15 @@ _READ = {
 
 @dataclass(frozen=True)
 class ListFiles:
-    """The files of the tables that lists are scored with."""
+    """The files of the tables that lists are scored with.
+
+    `bundle_folder` is one for what workers leave for each other; None where Spark moves it.
+    """
 
     rankings: PlainFiles
     labels: PlainFiles
     queries: PlainFiles | None = None
+    bundle_folder: str | None = None
 
     @property
     def tables(self) -> dict[int, PlainFiles]:
@@ -49,7 +54,7 @@ def score_files(
 ) -> WorkerTable:
     """One row per system and query, in the columns of the schema."""
     parts = _list_parts(files, request, cores)
-    divide = run_in_worker(divide_files(parts, request.systems, partitions))
+    divide = run_in_worker(store_bundles(divide_files(parts, request.systems, partitions), files.bundle_folder))
     bundles = spark.range(0, len(parts), 1, len(parts)).mapInArrow(divide, BUNDLES)
     return WorkerTable(exchange(bundles, partitions), score_bundles(request), schema)
 
