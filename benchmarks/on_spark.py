@@ -85,7 +85,7 @@ def score_with_assay(spark: SparkSession, folder: Path, queries: int) -> float:
         rows=queries * (DOCUMENTS + LABELS + 1),  # a run has counted them
     )
     target = str(folder / "query_metrics")
-    scored.write.mode("overwrite").parquet(target)
+    scored.rows().write.mode("overwrite").parquet(target)
     plan = Plan(
         systems=("s",),
         metrics=tuple(spec.key for spec in specs),

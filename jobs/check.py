@@ -62,6 +62,6 @@ def command(config: str, overrides: tuple[str, ...], date: dt.date, docs: str | 
 
 
 if __name__ == "__main__":
-    from jobs.cli import invoke
+    from jobs.cli import run_process
 
-    sys.exit(invoke(command))
+    run_process(command)

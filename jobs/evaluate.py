@@ -230,6 +230,6 @@ def _notes(manifest: Manifest, warehouse: str, *, reused: bool) -> list[str]:
 
 
 if __name__ == "__main__":
-    from jobs.cli import invoke
+    from jobs.cli import run_process
 
-    sys.exit(invoke(command))
+    run_process(command)

@@ -73,6 +73,6 @@ def _show(outcome: Outcome, warehouse: str, output: str) -> None:
 
 
 if __name__ == "__main__":
-    from jobs.cli import invoke
+    from jobs.cli import run_process
 
-    sys.exit(invoke(command))
+    run_process(command)

@@ -53,6 +53,6 @@ def command(
 
 
 if __name__ == "__main__":
-    from jobs.cli import invoke
+    from jobs.cli import run_process
 
-    sys.exit(invoke(command))
+    run_process(command)

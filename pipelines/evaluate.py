@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pipelines.comparison.conclude import ScoredRun, conclude
+from pipelines.comparison.conclude import Conclusions, ScoredRun, conclude
 from pipelines.comparison.judging.rescore import select_sheet_rows
 from pipelines.config.model import Config
 from pipelines.inputs.listing import FileListing
@@ -18,7 +18,7 @@ from pipelines.labels.obtain import collect_quarantine, find_label_days, grade_g
 from pipelines.labels.prior import LabelPosterior
 from pipelines.labels.publish import PublishedLabels
 from pipelines.plan import Outcome, define_evaluation
-from pipelines.run import open_run, plan_run
+from pipelines.run import OpenRun, open_run, plan_run
 from pipelines.scoring.prepare import (
     build_scorer,
     fit_posterior,
@@ -33,6 +33,7 @@ from pipelines.scoring.require import (
 )
 from pipelines.warehouse.attempt import Attempt
 from pipelines.warehouse.concurrent import run_concurrently
+from udfs.spark.worker_table import WorkerTable
 from udfs.tabulate import DRAWS
 
 
@@ -70,15 +71,17 @@ def evaluate(
                 ]
             )
         with run.stage("score"):
-            scorer = build_scorer(run.inputs, published, config, conventions, posterior=posterior)
+            folder = run.attempt.bundle_folder
+            scorer = build_scorer(run.inputs, published, config, conventions, posterior=posterior, bundle_folder=folder)
             labels = scorer.tables.labels
-            query_metrics = _publish_query_metrics(run.attempt, scorer(labels))
+            query_metrics = _publish_query_metrics(run.attempt, scorer.score(labels))
             require_clean_lists(query_metrics, conventions)
         with run.stage("conclude"):
             scored = ScoredRun(
                 query_metrics=query_metrics,
                 labels=labels,
                 scorer=scorer,
+                files=() if DRAWS in query_metrics.columns else run.attempt.list_files("query_metrics"),
                 beside=score_whole_systems(scorer.rankings, run.inputs, config, conventions),
                 goal=grade_goal_labels(published, config),
                 days=find_label_days(config, date),
@@ -87,8 +90,7 @@ def evaluate(
                 graded=None if published is None else published.judgments,
                 sheet=sheet,
             )
-            require = partial(require_common_queries, query_metrics, scorer)  # its error is raised first
-            _, conclusions = run_concurrently([require, partial(conclude, run.attempt, scored, config)])
+            conclusions = _conclude(run, scored, config)
         return run.commit(
             conventions=conventions.model_dump(),
             gate=[verdict.model_dump() for verdict in conclusions.verdicts],
@@ -97,13 +99,22 @@ def evaluate(
         )
 
 
-def _publish_query_metrics(attempt: Attempt, query_metrics: DataFrame) -> DataFrame:
+def _publish_query_metrics(attempt: Attempt, query_metrics: WorkerTable) -> DataFrame:
     """Write the query metrics; returned with their draws, which are not published but read by every estimate."""
-    if DRAWS not in query_metrics.columns:
+    if DRAWS not in query_metrics.schema.names:
         return attempt.write("query_metrics", query_metrics)
-    drawn = attempt.checkpoint(query_metrics)
+    drawn = attempt.checkpoint(query_metrics.rows())
     attempt.write("query_metrics", drawn.drop(DRAWS))
     return drawn
+
+
+def _conclude(run: OpenRun, scored: ScoredRun, config: Config) -> Conclusions:
+    """Conclude, while the results so far are checked."""
+    require = partial(require_common_queries, scored.query_metrics, scored.scorer)  # its error is raised first
+    check = partial(run.inspection.check_outputs, run.take_unchecked())
+    results = run_concurrently([require, check, partial(conclude, run.attempt, scored, config)])
+    conclusions: Conclusions = results[-1]
+    return conclusions
 
 
 def _describe_labels(published: PublishedLabels | None, posterior: LabelPosterior | None) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from schemas.errors import ConfigurationError
 logger = logging.getLogger(__name__)
 
 SMALL_BYTES = 16 * 2**20  # of inputs for which a run of few tasks in one process is faster
+LIST_ROWS = 16  # rows of a list and its labels, at least, for one row of query metrics
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,16 @@ def look_ahead(work: Work, date: dt.date) -> LocalInputs | None:
     if listings is None:
         return None
     spark_bytes = measure_spark_bytes(work.config, date, listings)
+    if _has_plain_lists(work.config):
+        spark_bytes //= LIST_ROWS
     if work.config.output.namespace is not None:  # only Spark can tell whether a committed run is in the catalog
         return LocalInputs(listings, None, spark_bytes)
     key = work.build_key(date, {name: listing.digest for name, listing in listings.items()})
     return LocalInputs(listings, work.find_committed(date, key), spark_bytes)
+
+
+def _has_plain_lists(config: Config) -> bool:
+    """Whether workers read and score all inputs, so that Spark has one row per list, as far as the settings say."""
+    sources, judged = config.sources(), {"rankings", "judgments", "queries"}
+    needs_others = config.labels_of is not None or config.label_draws or any(s.metric.needs for s in config.specs)
+    return set(sources) <= judged and all(source.is_plain for source in sources.values()) and not needs_others

@@ -67,6 +67,7 @@ class OpenRun:
     inspection: Inspection
     inputs: ValidatedInputs
     facts: Mapping[str, Any]  # of the manifest; the seconds of the stages are added as they end
+    checked: set[str] = field(default_factory=set)  # the results that have been taken to be checked
 
     def stage(self, name: str) -> AbstractContextManager[None]:
         """Time and log one stage."""
@@ -78,10 +79,17 @@ class OpenRun:
             self.inspection.check_inputs(self.plan.inputs, self.inputs)
             self.inspection.refuse_if_failed(self.attempt, self.facts)
 
+    def take_unchecked(self) -> dict[str, DataFrame]:
+        """The results written so far that have not been taken yet, for `inspection.check_outputs`."""
+        written = self.attempt.read_tables(self.plan.spark)
+        tables = {name: table for name, table in written.items() if name not in self.checked}
+        self.checked.update(tables)
+        return tables
+
     def commit(self, **facts: Any) -> Outcome:
-        """Run the quality checks of the results, then commit; a failed check refuses the run."""
+        """Run the quality checks of the other results, then commit; a failed check refuses the run."""
         with self.stage("inspect results"):
-            self.inspection.check_outputs(self.attempt.read_tables(self.plan.spark))
+            self.inspection.check_outputs(self.take_unchecked())
             self.inspection.refuse_if_failed(self.attempt, self.facts)
             checks = self.inspection.publish_results(self.attempt)
         return self.plan.publish(Outcome(self.attempt.commit(**self.facts, **facts, checks=checks), reused=False))

@@ -7,6 +7,7 @@ their daemon starts.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 import sysconfig
@@ -17,6 +18,7 @@ MODULES = (
     "udfs.spark.crawlers",
     "udfs.spark.prior",
     "udfs.spark.score",
+    "udfs.spark.worker_table",
     "udfs.statistics.partial",
     "pipelines.labels.denoise.pages",
     "pipelines.labels.denoise.pairs",
@@ -37,7 +39,10 @@ if __name__ == "__main__":
     sys.path[:] = drop_archives(sys.path, sysconfig.get_path("purelib"))
     from pyspark.daemon import manager
 
+    gc.disable()  # nothing of what is imported is garbage
     for module in MODULES:
         with suppress(ImportError):  # reported by the task that needs it
             importlib.import_module(module)
+    gc.freeze()  # a worker would copy each page of memory whose objects it looks through
+    gc.enable()
     manager()  # type: ignore[no-untyped-call]

@@ -56,15 +56,16 @@ class Conclusions:
 class ScoredRun:
     """The query metrics of a run, and what they were scored from; with the column `draws` where labels are drawn.
 
-    `scorer` computed the query metrics and can score the same lists again, on other labels or conventions; `beside` has
-    averages that do not come from the query metrics; `goal` has labels by the goal alone; `days` are those of the
-    labels, and `learned_share` of them those that compared systems learned from; `graded` are the published grades, for
-    the rules other than `posterior`.
+    `files` are those of the query metrics, where workers can open them. `scorer` computed the query metrics and can
+    score the same lists again, on other labels or conventions; `beside` has averages that do not come from the query
+    metrics; `goal` has labels by the goal alone; `days` are those of the labels, and `learned_share` of them those that
+    compared systems learned from; `graded` are the published grades, for the rules other than `posterior`.
     """
 
     query_metrics: DataFrame
     labels: DataFrame
     scorer: Scorer
+    files: Sequence[str] = ()
     beside: DataFrame | None = None
     goal: DataFrame | None = None
     days: DateRange | None = None
@@ -79,7 +80,10 @@ def conclude(attempt: Attempt, scored: ScoredRun, config: Config) -> Conclusions
     draws = scored.scorer.draws if DRAWS in scored.query_metrics.columns else None
     plan = build_plan(config, scored.scorer.systems, scored.scorer.specs, draws)
     segmented = _add_segments(scored, plan, config)
-    estimates = attempt.checkpoint(estimate_metrics(segmented, plan=plan, cluster=config.statistics.cluster))
+    files = scored.files if segmented is scored.query_metrics else ()  # no segment is derived or merged
+    estimates = attempt.checkpoint(
+        estimate_metrics(segmented, plan=plan, cluster=config.statistics.cluster, files=files)
+    )
     estimates, sheet_counts = _correct(attempt, scored, estimates, segmented, plan)
     estimates = _add_page_segments(attempt, scored, estimates, segmented, plan, config)
     _, gate_rows, exposure = run_concurrently(
@@ -125,7 +129,13 @@ def _add_segments(scored: ScoredRun, plan: Plan, config: Config) -> DataFrame:
     """The query metrics with the columns of all segments."""
     settings = config.statistics
     banded = add_bands(scored.query_metrics, bands=config.bands, columns=plan.columns)
-    return limit_segment_values(banded, segments=plan.segments, limit=settings.max_values, many=settings.many_values)
+    return limit_segment_values(
+        banded,
+        segments=plan.segments,
+        limit=settings.max_values,
+        many=settings.many_values,
+        files=scored.files if banded is scored.query_metrics else (),
+    )
 
 
 def _correct(

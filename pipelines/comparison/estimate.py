@@ -19,6 +19,7 @@ from udfs.spark.worker import run_in_worker
 from udfs.statistics.counting import unseen_column
 from udfs.statistics.finish import ESTIMATES_DDL, finish_estimates
 from udfs.statistics.frame import DRAWS, NUMBERS, QUERY, UNIT
+from udfs.statistics.metric_files import read_metric_files, sum_files
 from udfs.statistics.partial import PARTIALS_DDL, merge_partials, partial_sums
 from udfs.statistics.plan import Plan
 from udfs.tabulate import DRAWS as DRAWS_COLUMN
@@ -79,7 +80,12 @@ def list_pairs(config: Config, systems: Sequence[str]) -> tuple[tuple[str, str],
 
 
 def estimate_metrics(
-    query_metrics: DataFrame, *, plan: Plan, cluster: str | None = None, scattered: bool = False
+    query_metrics: DataFrame,
+    *,
+    plan: Plan,
+    cluster: str | None = None,
+    scattered: bool = False,
+    files: Sequence[str] = (),
 ) -> DataFrame:
     """One row per system or pair, segment, value and metric; see `udfs.statistics.finish` for its columns.
 
@@ -88,7 +94,27 @@ def estimate_metrics(
     Rows of one query are mostly in one partition, as they were scored, and are summed there. Where they are
     `scattered`, as when systems were scored separately, they are shuffled by query first; with a cluster, which is one
     observation, by cluster.
+
+    With `files` of the same rows, workers read these where that is enough.
     """
+    whole = cluster is not None or scattered
+    if files and not (whole or plan.clustered or plan.draw_sets):
+        partials = read_metric_files(query_metrics.sparkSession, files, sum_files(files, plan), PARTIALS_DDL)
+    else:
+        rows = _select_rows(query_metrics, plan, cluster)
+        if whole:
+            rows = rows.repartition(UNIT if cluster else QUERY)
+        partials = rows.mapInArrow(run_in_worker(partial_sums(plan, whole=whole)), PARTIALS_DDL)
+    finish = run_in_worker(finish_estimates(plan))
+    if not (plan.bootstrap or plan.randomisation or plan.draw_sets):  # then partials are small: one task merges them
+        return partials.repartition(1).mapInArrow(finish, ESTIMATES_DDL)
+    by_route = partials.repartition(MERGE_PARTITIONS, "route")
+    merged = by_route.mapInArrow(run_in_worker(merge_partials(plan)), PARTIALS_DDL)
+    return merged.repartition(MERGE_PARTITIONS, "cut", "value").mapInArrow(finish, ESTIMATES_DDL)
+
+
+def _select_rows(query_metrics: DataFrame, plan: Plan, cluster: str | None) -> DataFrame:
+    """The rows with the columns that partial sums read."""
     query = F.xxhash64("query_id")
     keys = [query.alias(QUERY)]
     if cluster:  # a query without a cluster is one of its own: xxhash64 of null would put all of them in one
@@ -97,17 +123,7 @@ def estimate_metrics(
         keys.append(query.alias(UNIT))
     draws = [F.col(DRAWS_COLUMN).alias(DRAWS)] if plan.draw_sets else []
     numbers = F.array(*plan.numbers).alias(NUMBERS)
-    rows = query_metrics.select(*keys, "system", "weight", *plan.columns, numbers, *draws)
-    whole = cluster is not None or scattered
-    if whole:
-        rows = rows.repartition(UNIT if cluster else QUERY)
-    finish = run_in_worker(finish_estimates(plan))
-    partials = rows.mapInArrow(run_in_worker(partial_sums(plan, whole=whole)), PARTIALS_DDL)
-    if not (plan.bootstrap or plan.randomisation or plan.draw_sets):  # then partials are small: one task merges them
-        return partials.repartition(1).mapInArrow(finish, ESTIMATES_DDL)
-    by_route = partials.repartition(MERGE_PARTITIONS, "route")
-    merged = by_route.mapInArrow(run_in_worker(merge_partials(plan)), PARTIALS_DDL)
-    return merged.repartition(MERGE_PARTITIONS, "cut", "value").mapInArrow(finish, ESTIMATES_DDL)
+    return query_metrics.select(*keys, "system", "weight", *plan.columns, numbers, *draws)
 
 
 def select_segment_metrics(estimates: DataFrame) -> DataFrame:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from pipelines.comparison.settings import BandSettings, band_column
 from schemas.errors import DataQualityError
+from udfs.statistics.metric_files import VALUES_DDL, list_values, read_metric_files
 from udfs.statistics.plan import BETWEEN
 
 OTHER = "(other)"
@@ -67,11 +69,16 @@ DERIVED: Mapping[str, Callable[[DataFrame, str, Any], DataFrame]] = {
 }
 
 
-def limit_segment_values(rows: DataFrame, *, segments: Sequence[Sequence[str]], limit: int, many: str) -> DataFrame:
+def limit_segment_values(
+    rows: DataFrame, *, segments: Sequence[Sequence[str]], limit: int, many: str, files: Sequence[str] = ()
+) -> DataFrame:
     """The rows with at most `limit` values per segment; an error where a segment has more.
 
-    With `many` = other, a column with too many values keeps its largest ones, and the others become `(other)`.
+    With `many` = other, a column with too many values keeps its largest ones, and the others become `(other)`. With
+    `files` of the same rows, workers look into these whether there is anything to do.
     """
+    if files and segments and _has_few_values(rows.sparkSession, files, segments, limit):
+        return rows
     single = [names for names in segments if len(names) == 1]
     excess = _find_excess(rows, segments, limit)
     if excess and many == "other":
@@ -93,6 +100,13 @@ def build_excess_error(name: str, values: int, limit: int, many: str, *, combine
         f"the segment {name!r} has about {values:,} values, more than statistics.max_values = {limit:,}",
         hint=f"{hint}, {more}",
     )
+
+
+def _has_few_values(spark: SparkSession, files: Sequence[str], segments: Sequence[Sequence[str]], limit: int) -> bool:
+    """Whether no segment has more than `limit` values."""
+    values = read_metric_files(spark, files, list_values(files, segments, limit), VALUES_DDL)
+    counts = Counter(row["segment"] for row in values.distinct().collect())
+    return max(counts.values(), default=0) <= limit
 
 
 def _find_excess(rows: DataFrame, segments: Sequence[Sequence[str]], limit: int) -> dict[str, int]:

@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T
+import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from pipelines.inputs.plain_files import PlainFiles, split_files
 from udfs.spark.bundles import BUNDLES, exchange
 from udfs.spark.divide import LABELS, QUERIES, RANKINGS, divide_files
 from udfs.spark.files import FilePart
+from udfs.spark.references import store_bundles
 from udfs.spark.score import ScoreRequest, score_bundles
 from udfs.spark.worker import run_in_worker
+from udfs.spark.worker_table import WorkerTable
 
 PARTS_PER_CORE = 4  # so that cores end at about the same time
 _READ = {
@@ -26,11 +28,15 @@ _READ = {
 
 @dataclass(frozen=True)
 class ListFiles:
-    """The files of the tables that lists are scored with."""
+    """The files of the tables that lists are scored with.
+
+    `bundle_folder` is one for what workers leave for each other; None where Spark moves it.
+    """
 
     rankings: PlainFiles
     labels: PlainFiles
     queries: PlainFiles | None = None
+    bundle_folder: str | None = None
 
     @property
     def tables(self) -> dict[int, PlainFiles]:
@@ -44,13 +50,13 @@ class ListFiles:
 
 
 def score_files(
-    spark: SparkSession, files: ListFiles, request: ScoreRequest, schema: T.StructType, *, partitions: int, cores: int
-) -> DataFrame:
+    spark: SparkSession, files: ListFiles, request: ScoreRequest, schema: pa.Schema, *, partitions: int, cores: int
+) -> WorkerTable:
     """One row per system and query, in the columns of the schema."""
     parts = _list_parts(files, request, cores)
-    divide = run_in_worker(divide_files(parts, request.systems, partitions))
+    divide = run_in_worker(store_bundles(divide_files(parts, request.systems, partitions), files.bundle_folder))
     bundles = spark.range(0, len(parts), 1, len(parts)).mapInArrow(divide, BUNDLES)
-    return exchange(bundles, partitions).mapInArrow(run_in_worker(score_bundles(request)), schema)
+    return WorkerTable(exchange(bundles, partitions), score_bundles(request), schema)
 
 
 def _list_parts(files: ListFiles, request: ScoreRequest, cores: int) -> list[FilePart]:

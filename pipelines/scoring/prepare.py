@@ -80,11 +80,12 @@ def build_scorer(
     conventions: Conventions,
     *,
     posterior: LabelPosterior | None = None,
+    bundle_folder: str | None = None,
 ) -> Scorer:
     """Build the function from labels to query metrics for the lists of this run.
 
     With `posterior`, grades are drawn from it. Human grades are drawn by their column `grade_sd` where
-    `statistics.label_draws` is set.
+    `statistics.label_draws` is set. `bundle_folder` is that of the attempt.
     """
     lists = _select_lists(inputs, labels)
     pages = build_page_lists(inputs, lists, config)
@@ -107,16 +108,20 @@ def build_scorer(
         baseline=config.compare.baseline,
         counting=config.counting,
         pages=pages,
-        files=_find_files(inputs) if labels is None and pages is None else None,
+        files=_find_files(inputs, bundle_folder) if labels is None and pages is None else None,
     )
 
 
-def _find_files(inputs: ValidatedInputs) -> ListFiles | None:
+def _find_files(inputs: ValidatedInputs, bundle_folder: str | None) -> ListFiles | None:
     """The files of the judged lists, where workers can read all of them."""
     rankings, judgments, queries = (inputs.files.get(name) for name in ("rankings", "judgments", "queries"))
     if rankings is None or judgments is None or "chance" in inputs.tables["judgments"].source_columns:
         return None
-    return None if queries is None and "queries" in inputs.tables else ListFiles(rankings, judgments, queries)
+    return (
+        None
+        if queries is None and "queries" in inputs.tables
+        else ListFiles(rankings, judgments, queries, bundle_folder)
+    )
 
 
 def _choose_draws(

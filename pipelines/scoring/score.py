@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from math import ceil
 
+import pyarrow as pa
 from pyspark.errors import PySparkAttributeError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from pipelines.scoring.from_files import ListFiles, score_files
 from pipelines.scoring.page_traffic import PageLists
@@ -26,7 +26,7 @@ from udfs.conventions import POINT_RULE, Conventions
 from udfs.draws import LabelDraws, NormalDraws, PosteriorDraws
 from udfs.registry import POOL, MetricSpec
 from udfs.spark.score import DECISION, DECISION_COLUMNS, LABEL, QUERY, ScoreRequest, score_queries
-from udfs.spark.worker import run_in_worker
+from udfs.spark.worker_table import WorkerTable
 from udfs.statistics.counting import CountingRule
 from udfs.tabulate import DELTA_SD, DRAWS, SD
 
@@ -94,6 +94,10 @@ class Scorer:
     files: ListFiles | None = None  # of the rankings and `tables`, where workers can read them
 
     def __call__(self, labels: DataFrame) -> DataFrame:
+        """The rows of `score`."""
+        return self.score(labels).rows()
+
+    def score(self, labels: DataFrame) -> WorkerTable:
         """Score by these labels; they are drawn if they have the column that `draws` needs.
 
         Labels without it, or under another rule than `posterior`, are scored by their published grades.
@@ -133,7 +137,7 @@ def score_lists(
     baseline: str | None = None,
     counting: CountingRule | None = None,
     files: ListFiles | None = None,
-) -> DataFrame:
+) -> WorkerTable:
     """One row per system and query: every metric, and the counts behind it.
 
     Every system gets a row for every query that has labels or is in `queries`, even if it returned nothing, and one for
@@ -159,22 +163,22 @@ def score_lists(
         draws=draws,
         counting=counting if counting is not None and counting.metric in table.names else None,
     )
-    schema = table.struct()
+    schema = table.arrow_schema()
     if draws is not None:
-        schema = schema.add(DRAWS, T.BinaryType())
+        schema = schema.append(pa.field(DRAWS, pa.binary()))
     spark = rankings.sparkSession
     usual = int(spark.conf.get("spark.sql.shuffle.partitions") or 0)
     cores = _count_cores(spark, usual)
     from_files = draws is None and rows >= ROWS_WORTH_A_TASK and needs.isdisjoint(_NEEDED_TABLES)
     if from_files and files is not None and files.can_read(segments):
         partitions = _count_partitions(rows, cores, usual)
-        return score_files(spark, files, request, schema, partitions=partitions, cores=cores).select(*columns)
+        return score_files(spark, files, request, schema, partitions=partitions, cores=cores)
     stream = _stack_tables(rankings, tables, systems, segments, needs, draws)
     if rows:
         by_query = stream.repartition(_count_partitions(rows, cores, usual), "query_id")
     else:
         by_query = stream.repartition("query_id")
-    return by_query.mapInArrow(run_in_worker(score_queries(request)), schema).select(*columns)
+    return WorkerTable(by_query, score_queries(request), schema)
 
 
 def _stack_tables(

@@ -23,6 +23,7 @@ from schemas.outputs import OUTPUTS
 from schemas.redact import redact_texts
 from schemas.spark_errors import describe_spark_error, raise_cause
 from schemas.table import Table
+from udfs.spark.worker_table import WorkerTable
 
 logger = logging.getLogger(__name__)
 
@@ -71,15 +72,22 @@ class Attempt:
                 f"cannot write: {describe_spark_error(error)[1]}", where=self.storage.path(self._folder)
             ) from error
 
-    def write(self, name: str, table: DataFrame) -> DataFrame:
-        """Write this run's part of a table and return it as written, to be read until the run is committed."""
+    def write(self, name: str, table: DataFrame | WorkerTable) -> DataFrame:
+        """Write this run's part of a table and return it as written, to be read until the run is committed.
+
+        Into a folder that all workers have, they write a table of theirs themselves.
+        """
         # Recorded first, so that a failed write is removed.
         self.tables[name] = TableRecord(path=table_path(name, self.dt, self.run), rows=0)
         place = self._locate(name)
         try:
-            table.write.parquet(self.storage.path(place))
-            self._schemas[name] = table.schema
-            written = self._read(table.sparkSession, name)
+            rows = table.rows() if isinstance(table, WorkerTable) else table
+            if isinstance(table, WorkerTable) and self.storage.is_local:
+                table.write(self.storage.local(place))
+            else:
+                rows.write.parquet(self.storage.path(place))
+            self._schemas[name] = rows.schema
+            written = self._read(rows.sparkSession, name)
             files, size = self.storage.measure(place, suffix=".parquet")
             # Rows by the footers of the files: a Spark job per table would take longer than writing a small one.
             fields = {"rows": self.storage.dataset(place).count_rows(), "files": files, "bytes": size}
@@ -120,6 +128,12 @@ class Attempt:
     def read_tables(self, spark: SparkSession) -> dict[str, DataFrame]:
         """Return the tables written so far, as written."""
         return {name: self._read(spark, name) for name in self._schemas if name in self.tables}
+
+    def list_files(self, name: str) -> list[str]:
+        """The paths of the files of a table until the commit, where all workers can open them; none elsewhere."""
+        if not self.storage.is_local:
+            return []
+        return [self.storage.local(file) for file in self.storage.list(self._locate(name), suffix=".parquet")]
 
     def _read(self, spark: SparkSession, name: str) -> DataFrame:
         return open_reader(spark).schema(self._schemas[name]).parquet(self.storage.path(self._locate(name)))

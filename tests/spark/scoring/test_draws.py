@@ -82,7 +82,7 @@ def test_other_rules_score_the_published_grades_of_what_was_shown(spark: SparkSe
             conventions=conventions,
         )
         rows = read_rows(table)
-        assert rows == read_rows(plain)
+        assert rows == read_rows(plain.rows())
     assert read_rows(scorer(shown)) == rows  # labels without evidence have no posterior
 
 

@@ -59,7 +59,7 @@ def test_movers_show_the_ranks_that_were_scored(spark: SparkSession) -> None:
     scored = score_lists(
         rankings, ScoringTables(labels), systems=["old", "new"], segments=[], specs=specs, conventions=conventions
     )
-    values = {row["system"]: row["mrr"] for row in scored.collect()}
+    values = {row["system"]: row["mrr"] for row in scored.rows().collect()}
     assert values == {"old": 0.5, "new": 1.0}
     changed = spark.createDataFrame(
         [("old", "new", "mrr", "mrr", "q", 1.0, 0.5, 1.0, 0.5, "gain", 1)],

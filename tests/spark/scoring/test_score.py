@@ -33,7 +33,7 @@ def scored(
         specs=SPECS,
         conventions=conventions or Conventions(),
     )
-    return {(row["system"], row["query_id"]): row for row in table.collect()}
+    return {(row["system"], row["query_id"]): row for row in table.rows().collect()}
 
 
 LABELS: list[tuple[object, ...]] = [("q", "a", 3.0), ("q", "b", 2.0), ("q", "c", 2.0), ("q", "z", 0.0)]
@@ -147,7 +147,7 @@ def test_means_by_segment_leave_out_and_count_what_is_undefined(spark: SparkSess
         conventions=Conventions(),
     )
     plan = Plan(systems=("s",), metrics=tuple(spec.key for spec in SPECS), segments=(("device",),))
-    means = select_segment_metrics(estimate_metrics(table, plan=plan)).where("metric = 'recall_at_2'").collect()
+    means = select_segment_metrics(estimate_metrics(table.rows(), plan=plan)).where("metric = 'recall_at_2'").collect()
     by_segment = {(r["segment"], r["value"]): (r["macro"], r["weighted"], r["queries"], r["skipped"]) for r in means}
     assert by_segment == {
         ("all", "all"): (pytest.approx(2 / 3), pytest.approx(5 / 6), 3, 1),
@@ -177,6 +177,6 @@ def test_a_task_has_rows_enough_to_be_worth_it_and_no_more_than_a_worker_can_hol
             conventions=Conventions(),
             rows=rows,
         )
-        assert table.rdd.getNumPartitions() == partitions
+        assert table.rows().rdd.getNumPartitions() == partitions
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", usual)

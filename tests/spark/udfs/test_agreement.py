@@ -114,14 +114,14 @@ def test_spark_and_memory_agree(spark: SparkSession, name: str, partitions: str)
         arrow = pa.table({c.name: pa.array(frame[c.name], kinds[c.type], from_pandas=True) for c in columns})
         return spark.createDataFrame(arrow)
 
-    scored = score_lists(
+    computed = score_lists(
         on_spark(RANKINGS),  # type: ignore[arg-type]
         ScoringTables(*[on_spark(table) for table in (JUDGMENTS, QUERIES, DOCUMENTS, DECISIONS)]),  # type: ignore[arg-type]
         systems=["a", "b ö"],
         segments=[],
         specs=parse_metrics(METRICS),
         conventions=conventions,
-    ).toPandas()
+    )
     expected = evaluate_tables(
         data["rankings"],
         data["judgments"],
@@ -132,7 +132,8 @@ def test_spark_and_memory_agree(spark: SparkSession, name: str, partitions: str)
         conventions=conventions,
     )
     keys = ["system", "query_id"]
-    scored, expected = (table.sort_values(keys).reset_index(drop=True) for table in (scored, expected))
+    both = (computed.rows().toPandas(), expected)
+    scored, expected = (table.sort_values(keys).reset_index(drop=True) for table in both)
     assert scored[keys].equals(expected[keys].astype(object))
     for column in expected.columns[2:]:
         left, right = scored[column].to_numpy(np.float64), expected[column].to_numpy(np.float64)
@@ -144,7 +145,7 @@ def test_the_stage_before_is_compared_with(spark: SparkSession) -> None:
     ranked = [("early", "q", d, n, None) for n, d in enumerate("abcdef")] + [
         ("late", "q", d, n, None) for n, d in enumerate("fax")
     ]
-    rows = score_lists(
+    scored = score_lists(
         spark.createDataFrame(ranked, RANKINGS.struct()),
         ScoringTables(
             spark.createDataFrame([("q", "a", 1.0), ("q", "b", 2.0), ("q", "x", 3.0)], GRADES_DDL),
@@ -155,7 +156,7 @@ def test_the_stage_before_is_compared_with(spark: SparkSession) -> None:
         specs=parse_metrics(["retention(from=4)@2", "rbo", "rank_tau", "recall@2"]),
         conventions=Conventions(),
     )
-    late = {row["system"]: row for row in rows.collect()}["late"]
+    late = {row["system"]: row for row in scored.rows().collect()}["late"]
     assert late["retention_from_4_at_2"] == 0.5  # a and b were handed over, a is kept
     assert 0 < late["rbo"] < 1
     assert late["recall_at_2"] == pytest.approx(1 / 3)

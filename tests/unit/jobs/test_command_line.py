@@ -267,3 +267,13 @@ def test_a_trace_in_the_log_stays_on_its_line() -> None:
     line = JsonLines().format(record)
     assert "\n" not in line
     assert json.loads(line)["trace"].endswith("second")
+
+
+def test_a_process_does_not_look_for_garbage_among_the_objects_of_its_libraries() -> None:
+    script = (
+        "import atexit, gc; from jobs.cli import assay, run_process; "
+        "atexit.register(lambda: print(gc.get_threshold()[0] > 10_000, gc.get_freeze_count() > 10_000)); "
+        "run_process(assay)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, "nothing"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split()) == (2, ["True", "True"])

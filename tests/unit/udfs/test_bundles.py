@@ -1,10 +1,13 @@
 """Rows come out of bundles as they went in, each key in one bucket, and each bucket in a partition of its own."""
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from udfs.spark.bundles import collect_rows, divide_rows, find_buckets, hash_numbers, name_buckets, read_bundles
+from udfs.spark.references import store_bundles
 
 
 def build_rows(size: int, seed: int = 1) -> pa.Table:
@@ -80,3 +83,14 @@ def test_numbers_are_hashed_as_spark_hashes_them() -> None:
 def test_every_bucket_has_a_partition_of_its_own(partitions: int) -> None:
     names = name_buckets(partitions)
     assert (hash_numbers(names).astype(np.int64) % partitions).tolist() == list(range(partitions))
+
+
+def test_stored_bundles_are_read_where_they_are_referred_to(tmp_path: Path) -> None:
+    folder, table = tmp_path / "ä folder", build_rows(500)
+    bundles = divide_rows(table, table["key"].to_numpy(), 16, kind=2)
+    stored = list(store_bundles(iter, str(folder))([bundles.slice(0, 5), bundles.slice(5)]))
+    assert max(len(data) for part in stored for data in part["data"].to_pylist()) < 1_000
+    read = read_bundles(stored)
+    for file in folder.iterdir():
+        file.unlink()  # what has been read stays
+    assert sort_rows(read[2]) == sort_rows(table)
