@@ -18,6 +18,7 @@ from pipelines.scoring.explain import explain_drawn_metrics
 from pipelines.scoring.one_query import read_query
 from pipelines.simulation.settings import SimulationSettings
 from pipelines.simulation.simulate import simulate
+from pipelines.warehouse.checkpoint import keep_in_memory
 from pipelines.warehouse.storage import Storage
 from pipelines.warehouse.tables import read_table
 from udfs.conventions import Conventions
@@ -32,7 +33,7 @@ VOUCHED = dict.fromkeys(("older", "trial", "equal", "worse"), "none")  # and nob
 @pytest.fixture(scope="module")
 def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("posterior")
-    log = simulate(spark, SimulationSettings(pages=6_000, queries=QUERIES, zipf=0.5, documents=20))
+    log = simulate(spark, SimulationSettings(pages=6_000, queries=QUERIES, zipf=0.5, documents=20), keep=keep_in_memory)
     for name in TABLES:
         getattr(log, name).write.parquet(str(folder / name))
     return folder
