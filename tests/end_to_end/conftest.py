@@ -139,7 +139,7 @@ def run(environment: dict[str, str]) -> Run:
     return call
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def warm_process(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmProcess]:
     process = WarmProcess(tmp_path_factory.mktemp("warm"), environment, SHARED)
     yield process
