@@ -114,11 +114,3 @@ def test_explained_metrics_are_those_of_the_run(spark: SparkSession, folder: Pat
     shown = CliRunner().invoke(explain, [*place, "--query", query]).output
     assert shown.count("  posterior, from") == len(details.drawn)
     assert shown.count("its posterior is the prior") == sum(label.source == "prior" for label in details.drawn.values())
-
-
-def test_the_same_bits_for_any_partitioning(spark: SparkSession, folder: Path, outcome: Outcome) -> None:
-    spark.conf.set("spark.sql.shuffle.partitions", "7")
-    again = evaluate(spark, build_config(folder), DAY, force=True)
-    for table in ("label_prior", "label_posteriors", "query_metrics", "comparisons"):
-        one, other = (read_rows(spark, folder, run, table) for run in (outcome, again))
-        pd.testing.assert_frame_equal(one, other, check_exact=True)
