@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,11 @@ Command = Sequence[str | Path]
 WARM = """
 import json, os, sys
 from jobs import cli
+if spark := json.loads(sys.argv[2]):
+    from jobs.support.session import open_session
+    from pipelines.config.spark import SparkSettings
+    with open_session(SparkSettings(**spark), "warm", input_bytes=0):
+        pass
 answers = os.fdopen(int(sys.argv[1]), "w")
 for line in sys.stdin:
     code = cli.invoke(cli.assay, json.loads(line))
@@ -29,6 +35,14 @@ for line in sys.stdin:
     sys.stderr.flush()
     print(code, file=answers, flush=True)
 """
+
+
+# Java of the process that all tests share is that of small runs, whatever command comes first. With more space for new
+# objects it collects them rarely.
+SHARED = {
+    "master": "local[2]",
+    "settings": {"spark.driver.memory": "2g", "spark.driver.extraJavaOptions": "-Xmn500m"},
+}
 
 
 @dataclass(frozen=True)
@@ -44,15 +58,20 @@ InTurn = Callable[[Sequence[Command]], list[CommandResult]]
 
 
 class WarmProcess:
-    """A process that runs one command after the other, so that Java starts once."""
+    """A process that runs one command after the other, so that Java starts once; relative paths are in `work`.
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+    Java is started with the settings `spark`, or without them by the first command that needs it.
+    """
+
+    def __init__(self, folder: Path, environment: Mapping[str, str], spark: Mapping[str, Any] | None = None) -> None:
         self.files = [folder / name for name in ("out", "err")]
+        self.work = folder / "work"
+        self.work.mkdir()
         ours, theirs = os.pipe()
         with self.files[0].open("w") as out, self.files[1].open("w") as err:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", WARM, str(theirs)],
-                cwd=ROOT,
+                [sys.executable, "-c", WARM, str(theirs), json.dumps(spark)],
+                cwd=self.work,
                 env={**environment, "PYTHONPATH": str(ROOT)},
                 stdin=subprocess.PIPE,
                 stdout=out,
@@ -61,17 +80,30 @@ class WarmProcess:
                 text=True,
             )
         os.close(theirs)
+        self.starts = [0, 0]
         self.answers = os.fdopen(ours, encoding="utf-8")
 
     def run(self, command: Command) -> CommandResult:
         """Run a command; what it printed includes what Java did meanwhile."""
-        starts = [file.stat().st_size for file in self.files]
+        self.start(command)
+        return self.wait()
+
+    def start(self, command: Command) -> None:
+        """Start a command, the next one after it has ended."""
+        self.starts = [file.stat().st_size for file in self.files]
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps([str(word) for word in command[1:]]) + "\n")
         self.process.stdin.flush()
+
+    def read_output(self) -> list[str]:
+        """What the last command has printed so far, to stdout and to stderr."""
+        pairs = zip(self.files, self.starts, strict=True)
+        return [file.read_bytes()[start:].decode(errors="replace") for file, start in pairs]
+
+    def wait(self) -> CommandResult:
+        """Wait for the end of the command that was started."""
         code = self.answers.readline()
-        pairs = zip(self.files, starts, strict=True)
-        out, err = (file.read_bytes()[start:].decode(errors="replace") for file, start in pairs)
+        out, err = self.read_output()
         assert code, err
         return CommandResult(int(code), out, err)
 
@@ -107,9 +139,9 @@ def run(environment: dict[str, str]) -> Run:
     return call
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def warm_process(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmProcess]:
-    process = WarmProcess(tmp_path_factory.mktemp("warm"), environment)
+    process = WarmProcess(tmp_path_factory.mktemp("warm"), environment, SHARED)
     yield process
     process.close()
 

@@ -59,8 +59,9 @@ def _kill_at_random(random: Random) -> Fault:
     share = random.random()
 
     def inject(world: World) -> list[Ending]:
+        seconds = share * world.seconds
         command = world.start()
-        time.sleep(share * world.seconds)
+        time.sleep(seconds)
         command.kill()
         return [Ending(command.wait(), {KILLED: "", 0: ""})]
 
@@ -128,9 +129,10 @@ def _run_together(random: Random) -> Fault:
     killed = random.random() < 0.3
 
     def inject(world: World) -> list[Ending]:
+        seconds = share * world.seconds / 4 if killed else 0.0
         commands = [world.start_warm(number=number) for number in range(count)]
         if killed:
-            time.sleep(share * world.seconds / 4)
+            time.sleep(seconds)
             world.kill_warm(count - 1)
         return [Ending(command.wait(), {0: "", **({KILLED: ""} if killed else {})}) for command in commands]
 

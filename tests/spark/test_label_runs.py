@@ -18,6 +18,7 @@ from pipelines.label import label
 from pipelines.plan import Outcome
 from pipelines.simulation.settings import SimulationSettings, build_simulation_settings
 from pipelines.simulation.simulate import simulate
+from pipelines.warehouse.checkpoint import keep_in_memory
 from pipelines.warehouse.tables import read_table
 from schemas.errors import ConfigurationError, GateError, InputError
 
@@ -28,7 +29,7 @@ TABLES = ("impressions", "interactions", "rankings")
 @pytest.fixture(scope="module")
 def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("logs")
-    log = simulate(spark, SimulationSettings(pages=2_000, queries=150, zipf=0.8, documents=12))
+    log = simulate(spark, SimulationSettings(pages=2_000, queries=150, zipf=0.8, documents=12), keep=keep_in_memory)
     for name in TABLES:
         getattr(log, name).write.parquet(str(folder / name))
     return folder

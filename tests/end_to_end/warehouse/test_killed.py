@@ -7,24 +7,29 @@ from pathlib import Path
 
 from pipelines.warehouse.runs import Manifest, list_committed
 from pipelines.warehouse.storage import Storage
-from tests.end_to_end.conftest import ROOT
+from tests.end_to_end.conftest import ROOT, Command, InTurn
 from tests.end_to_end.jobs.test_submit import hash_table
 
 MOMENTS = 5  # from the first file on: before, there is nothing to be seen
 
 
+def build_command(demo: Path, warehouse: Path) -> Command:
+    place = ("--date", "2026-11-01", "--set", f"warehouse={warehouse}")
+    return ("assay", "evaluate", "--config", demo / "demo.yaml", *place)
+
+
 def start_evaluation(environment: dict[str, str], demo: Path, warehouse: Path) -> subprocess.Popen[bytes]:
-    command = ["assay", "evaluate", "--config", str(demo / "demo.yaml"), "--date", "2026-11-01"]
-    command += ["--set", f"warehouse={warehouse}"]
     quiet = subprocess.DEVNULL
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=quiet, stderr=quiet)
+    return subprocess.Popen(build_command(demo, warehouse), cwd=ROOT, env=environment, stdout=quiet, stderr=quiet)
 
 
 def count_rows(manifest: Manifest) -> dict[str, int]:
     return {name: record.rows for name, record in manifest.tables.items()}
 
 
-def test_readers_never_see_part_of_a_run(environment: dict[str, str], demo: Path, tmp_path: Path) -> None:
+def test_readers_never_see_part_of_a_run(
+    environment: dict[str, str], demo: Path, tmp_path: Path, in_turn: InTurn
+) -> None:
     undisturbed = tmp_path / "undisturbed"
     start = time.monotonic()
     process = start_evaluation(environment, demo, undisturbed)
@@ -45,7 +50,8 @@ def test_readers_never_see_part_of_a_run(environment: dict[str, str], demo: Path
             process.wait(timeout=60)
         for manifest in list_committed(Storage(str(warehouse))):  # a run that got as far as its commit is whole
             assert count_rows(manifest) == expected
-    assert start_evaluation(environment, demo, warehouse).wait(timeout=600) == 0
+    (calm,) = in_turn([build_command(demo, warehouse)])
+    assert calm.returncode == 0, calm.stderr
     manifests = list_committed(Storage(str(warehouse)))
     assert manifests
     live = warehouse / manifests[0].tables["query_metrics"].path

@@ -22,6 +22,7 @@ from pipelines.evaluate import evaluate
 from pipelines.plan import Outcome
 from pipelines.simulation.settings import SimulationSettings
 from pipelines.simulation.simulate import simulate
+from pipelines.warehouse.checkpoint import keep_in_memory
 from pipelines.warehouse.storage import Storage
 from pipelines.warehouse.tables import read_table
 from schemas.errors import InputError
@@ -34,7 +35,7 @@ TABLES = ("impressions", "interactions", "rankings", "truth_grades")
 @pytest.fixture(scope="module")
 def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("judging")
-    log = simulate(spark, SimulationSettings(pages=3_000, queries=QUERIES, zipf=0.5, documents=20))
+    log = simulate(spark, SimulationSettings(pages=3_000, queries=QUERIES, zipf=0.5, documents=20), keep=keep_in_memory)
     for name in TABLES:
         getattr(log, name).coalesce(1).write.parquet(str(folder / name))
     return folder

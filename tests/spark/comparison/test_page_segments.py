@@ -17,6 +17,7 @@ from pipelines.config.model import Config
 from pipelines.evaluate import evaluate
 from pipelines.simulation.settings import SimulationSettings
 from pipelines.simulation.simulate import simulate
+from pipelines.warehouse.checkpoint import keep_in_memory
 from pipelines.warehouse.tables import read_table
 
 DAY = dt.date(2026, 1, 11)
@@ -34,7 +35,7 @@ def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
         examination={"desktop": 0.8, "phone": 1.2},
         qualities={"production": 0.5, "older": 0.25, "trial": 0.7, "better": 0.95, "worse": 0.1},
     )
-    log = simulate(spark, settings)
+    log = simulate(spark, settings, keep=keep_in_memory)
     for name in ("impressions", "interactions", "truth_grades"):
         getattr(log, name).write.parquet(str(folder / name))
     devices = {"desktop": "better", "phone": "worse"}

@@ -16,7 +16,7 @@ from pipelines.labels.denoise.settings import DenoiseSettings, InternalUser
 from pipelines.labels.settings import LabelSettings
 from pipelines.simulation.settings import DirtSettings, SimulationSettings
 from pipelines.simulation.simulate import simulate
-from pipelines.warehouse.checkpoint import build_checkpointer
+from pipelines.warehouse.checkpoint import build_checkpointer, keep_in_memory
 from tests.helpers.outcomes import read_log
 
 RULES = DenoiseSettings(internal_user=InternalUser(pattern="^staff-"))
@@ -28,7 +28,9 @@ CELL = ["query_id", "doc_id", "position"]
 def log(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A simulated log in which some pages repeat a document, and others name no user."""
     folder = tmp_path_factory.mktemp("log")
-    log = simulate(spark, SimulationSettings(pages=3_000, queries=40, documents=12, seed=5, dirt=NOISE))
+    log = simulate(
+        spark, SimulationSettings(pages=3_000, queries=40, documents=12, seed=5, dirt=NOISE), keep=keep_in_memory
+    )
 
     def draw(name: str, groups: int) -> Column:
         return F.pmod(F.xxhash64(F.lit(name), "serp_id"), F.lit(groups))

@@ -23,7 +23,7 @@ from pipelines.labels.propensity.settings import PropensitySettings
 from pipelines.labels.settings import GradeSettings, HumanSettings, LabelSettings
 from pipelines.simulation.settings import DirtSettings, SimulationSettings
 from pipelines.simulation.simulate import Simulation, simulate
-from pipelines.warehouse.checkpoint import Checkpointer, build_checkpointer
+from pipelines.warehouse.checkpoint import Checkpointer, build_checkpointer, keep_in_memory
 from schemas.errors import DataQualityError
 from schemas.outputs import DENOISE_FUNNEL, GRADE_PROBABILITIES, LABELS, PROPENSITIES
 from tests.helpers.outcomes import judge_rows, read_log
@@ -34,7 +34,7 @@ SETTINGS = LabelSettings(denoise=DenoiseSettings(internal_user=InternalUser(patt
 
 def write_simulation(spark: SparkSession, config: SimulationSettings, folder: Path, *truths: str) -> Simulation:
     """A simulated log and its truth as files, so that they are computed once."""
-    log, checkpoint = simulate(spark, config), build_checkpointer(str(folder))
+    log, checkpoint = simulate(spark, config, keep=keep_in_memory), build_checkpointer(str(folder))
     return replace(log, **{name: checkpoint(getattr(log, name)) for name in ("impressions", "interactions", *truths)})
 
 

@@ -14,6 +14,7 @@ from pipelines.evaluate import evaluate
 from pipelines.labels.opinions import choose_scales
 from pipelines.simulation.settings import SimulationSettings
 from pipelines.simulation.simulate import simulate
+from pipelines.warehouse.checkpoint import keep_in_memory
 from pipelines.warehouse.tables import read_table
 from schemas.errors import InputError
 
@@ -23,7 +24,7 @@ DAY = dt.date(2026, 1, 11)
 @pytest.fixture(scope="module")
 def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("opinions")
-    log = simulate(spark, SimulationSettings(pages=4_000, queries=80, zipf=0.5, documents=20))
+    log = simulate(spark, SimulationSettings(pages=4_000, queries=80, zipf=0.5, documents=20), keep=keep_in_memory)
     for name in ("impressions", "interactions", "rankings"):
         getattr(log, name).write.parquet(str(folder / name))
     truth = log.truth_grades.toPandas()

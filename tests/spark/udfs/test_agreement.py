@@ -100,7 +100,7 @@ def tables(seed: int) -> dict[str, pd.DataFrame]:
 
 
 @pytest.mark.parametrize(
-    ("name", "partitions"), [("default", "1"), ("default", "23"), ("condensed", "3"), ("trec", "1"), ("trec", "3")]
+    ("name", "partitions"), [("default", "1"), ("default", "11"), ("condensed", "3"), ("trec", "1"), ("trec", "3")]
 )
 def test_spark_and_memory_agree(spark: SparkSession, name: str, partitions: str) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
