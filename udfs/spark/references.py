@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from schemas.errors import PublishError
 
 ONE_BUNDLE_PER_GROUP = {"parquet.block.row.count.limit": "1"}  # an option of Spark for the files to refer to
 FILES = "path string, kind int"
@@ -35,24 +36,28 @@ def store_bundles(function: Callable[[Batches], Batches], folder: str | None) ->
         return function
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        Path(folder).mkdir(parents=True, exist_ok=True)
         path = f"{folder}/{uuid4().hex}"
-        with Path(path).open("wb") as file:
-            for batch in function(batches):
-                places = [_append(file, bundle.as_buffer(), path) for bundle in batch["data"]]
-                file.flush()
-                at = batch.schema.get_field_index("data")
-                yield batch.set_column(at, "data", pa.array(places, pa.binary()))
+        for batch in function(batches):
+            try:
+                places = _append_bundles(path, batch["data"])
+            except OSError as error:
+                raise PublishError(f"cannot write: {error}", where=folder) from error
+            yield batch.set_column(batch.schema.get_field_index("data"), "data", pa.array(places, pa.binary()))
 
     return run
 
 
-def _append(file: BinaryIO, bundle: pa.Buffer, path: str) -> bytes:
-    """Write a bundle; returns the reference to it."""
-    file.write(bytes(-file.tell() % _ALIGNMENT))
-    start = file.tell()
-    file.write(bundle)
-    return _RANGE + f"{start} {bundle.size}\n{path}".encode()
+def _append_bundles(path: str, bundles: pa.BinaryArray) -> list[bytes]:
+    """Write bundles to the end of a file; returns the references to them."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    references = []
+    with Path(path).open("ab") as file:
+        for bundle in bundles:
+            buffer = bundle.as_buffer()
+            file.write(bytes(-file.tell() % _ALIGNMENT))
+            references.append(_RANGE + f"{file.tell()} {buffer.size}\n{path}".encode())
+            file.write(buffer)
+    return references
 
 
 def list_references(columns: Sequence[str]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from schemas.errors import PublishError
 from udfs.spark.bundles import build_bundles, divide_rows, read_bundles
 from udfs.spark.references import resolve_reference, store_bundles
 
@@ -53,5 +54,5 @@ def test_a_reference_can_be_read_while_the_file_grows(tmp_path: Path) -> None:
 
 def test_an_error_of_the_disk_is_raised(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="file"):
+    with pytest.raises(PublishError, match=r"cannot write: .*folder"):
         list(store_bundles(make_bundles, str(tmp_path / "file" / "folder"))([]))
