@@ -1,89 +1,106 @@
-"""Time from a log to labels by size, compared with the denoise rules as plain SQL in DuckDB.
+"""Whole `assay label` commands by the size of the log, cold, compared with the denoise rules as plain SQL in DuckDB.
 
-python -m benchmarks.label_scale --impressions 1000000 10000000 50000000
+    python -m benchmarks.label_scale --impressions 5000000 10000000 50000000
+    python -m benchmarks.label_scale --impressions 5000000 --command "other/.venv/bin/assay"   # other code, same log
+
+The log is simulated once, and copied with other ids of page, user and event until it is large enough.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
-import tempfile
+import os
+import shlex
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
-from pyspark.sql import SparkSession
 
 from benchmarks import label_rules
-from benchmarks.memory import measure_peaks, measure_processor_seconds
-from jobs.support.session import open_session
-from pipelines.config.spark import SparkSettings
-from pipelines.inputs.log_rows import LogRows
-from pipelines.labels.build import build_labels
-from pipelines.labels.settings import LabelSettings
-from pipelines.simulation.settings import SimulationSettings
-from pipelines.simulation.simulate import simulate
-from pipelines.warehouse.checkpoint import build_checkpointer
-from schemas.inputs import IMPRESSIONS, INTERACTIONS
+from benchmarks.commands import ASSAY
+from benchmarks.memory import watch_peaks
 
-SHOWN = 10
+FOLDER = Path("build/bench/labels").resolve()
+DATE = "2026-01-11"  # the last one of the simulated log
+PAGES = 100_000  # that are simulated
+SHOWN = 10.5  # impressions of a page, with those of crawlers
+OTHER_IDS = {"impressions": ("serp_id", "user_id", "session_id"), "interactions": ("event_id", "user_id", "serp_id")}
+ROW_GROUP = 1_000_000
 
 
 def main() -> None:
-    """Measure every size in a session of its own and print one line each."""
+    """Measure every size and print one line each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--impressions", type=int, nargs="+", default=[1_000_000, 10_000_000])
-    parser.add_argument("--memory", default="3g")
+    parser.add_argument("--command", default=shlex.join(ASSAY), help="another `assay` to measure")
     arguments = parser.parse_args()
-    measure_all(arguments.impressions, arguments.memory)
+    measure_all(arguments.impressions, shlex.split(arguments.command))
 
 
-def measure_all(sizes: Sequence[int], memory: str = "3g") -> list[dict[str, float]]:
-    """The figures of every size, each in a session of its own."""
+def measure_all(sizes: Sequence[int], command: Sequence[str] = ASSAY) -> list[dict[str, float]]:
+    """The figures of every size."""
     figures = []
     for impressions in sizes:
-        partitions = str(8 + impressions // 500_000)
-        settings = {"spark.driver.memory": memory, "spark.sql.shuffle.partitions": partitions}
-        with open_session(SparkSettings(master="local[2]", settings=settings), "assay benchmark labels") as spark:
-            figures.append(measure(spark, impressions))
+        folder = write_log(round(impressions / PAGES / SHOWN) or 1)
+        figures.append(measure(folder, command))
         print(_format_figures(figures[-1]), flush=True)
     return figures
 
 
-def measure(spark: SparkSession, impressions: int) -> dict[str, float]:
+def write_log(copies: int) -> Path:
+    """Write a log of so many copies of the simulated one, if it is not there; returns its folder."""
+    simulated, folder = FOLDER / "simulated", FOLDER / f"{copies} copies"
+    if not simulated.exists():
+        options = ["--to", str(simulated), "--pages", str(PAGES)]
+        subprocess.run([*ASSAY, "simulate", *options], check=True, capture_output=True)
+    for name, ids in OTHER_IDS.items():
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for copy in range(copies):
+            target = folder / name / f"{copy:03d}.parquet"
+            if not target.exists():
+                other = ", ".join(f"{column} || '~{copy}' AS {column}" for column in ids)
+                rows = f"SELECT * REPLACE ({other}) FROM read_parquet('{simulated}/{name}/*.parquet')"
+                with duckdb.connect(config={"threads": 2}) as connection:
+                    connection.execute(f"COPY ({rows}) TO '{target}.part' (ROW_GROUP_SIZE {ROW_GROUP})")
+                Path(f"{target}.part").rename(target)
+    return folder
+
+
+def measure(folder: Path, command: Sequence[str]) -> dict[str, float]:
     """Rows per second from files to published labels, and the ratio to the rules alone in DuckDB."""
-    with tempfile.TemporaryDirectory() as folder:
-        start = time.monotonic()
-        _write_log(spark, impressions, folder)
-        simulating = time.monotonic() - start
-        start, processor = time.monotonic(), measure_processor_seconds()
-        rows = _build_labels(spark, Path(folder))
-        ours, processor = time.monotonic() - start, measure_processor_seconds() - processor
-        peaks = measure_peaks()
-        # In a process of its own: the memory of this one is the driver's.
-        with multiprocessing.get_context("spawn").Pool(1) as alone:
-            theirs = alone.apply(_apply_rules, (folder,))
+    sources = {name: {"path": name} for name in OTHER_IDS}
+    rules = {"internal_user": {"pattern": "^staff-"}}
+    settings = {"inputs": sources, "warehouse": "results", "labels": {"denoise": rules}}
+    (folder / "config.yaml").write_text(json.dumps(settings), "utf-8")
+    shutil.rmtree(folder / "results", ignore_errors=True)
+    start = time.monotonic()
+    with watch_peaks() as peaks:
+        call = [*command, "label", "--config", str(folder / "config.yaml"), "--date", DATE]
+        done = subprocess.run(call, capture_output=True, text=True, check=False)
+    seconds = time.monotonic() - start
+    if done.returncode:
+        sys.exit(f"{shlex.join(call)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+    # In a process of its own: the memory of this one is the driver's.
+    with multiprocessing.get_context("spawn").Pool(1) as alone:
+        rows, theirs = alone.apply(_apply_rules, (str(folder),))
     return {
         "impressions": rows,
-        "simulation_seconds": simulating,
-        "seconds": ours,
-        "processor_seconds": processor,
+        "seconds": seconds,
         "duckdb_seconds": theirs,
-        "driver_megabytes": peaks["driver (Python)"],
         "java_megabytes": peaks["driver (JVM)"],
-        "worker_megabytes": peaks["worker (Python)"],
+        "worker_megabytes": peaks.get("worker (Python)", 0),
+        "load": os.getloadavg()[0],
     }
 
 
-def _write_log(spark: SparkSession, impressions: int, folder: str) -> None:
-    queries = max(1_000, impressions // 2_000)
-    log = simulate(spark, SimulationSettings(pages=impressions // SHOWN, queries=queries))
-    log.impressions.write.parquet(f"{folder}/impressions")
-    log.interactions.write.parquet(f"{folder}/interactions")
-
-
-def _apply_rules(folder: str) -> float:
+def _apply_rules(folder: str) -> tuple[int, float]:
+    """The rows of the log, and how long the rules take."""
     start = time.monotonic()
     with duckdb.connect(config={"threads": 2}) as connection:
         for name, draw in (("impressions", ", hash(serp_id) AS draw"), ("interactions", "")):
@@ -91,34 +108,19 @@ def _apply_rules(folder: str) -> float:
         label_rules.apply_rules(connection)
         for query in (label_rules.CELLS, label_rules.USERS, label_rules.DROPS):
             connection.execute(query).to_arrow_table()
-    return time.monotonic() - start
+        seconds = time.monotonic() - start
+        ((rows,),) = connection.execute("SELECT count(*) FROM impressions").fetchall()
+    return rows, seconds
 
 
 def _format_figures(figures: dict[str, float]) -> str:
     rows, seconds, duckdb_seconds = figures["impressions"], figures["seconds"], figures["duckdb_seconds"]
     return (
-        f"{rows:,} impressions, simulated in {figures['simulation_seconds']:.0f} s: {seconds:.1f} s to labels, "
-        f"{rows / seconds:,.0f} rows/s, {figures['processor_seconds']:.0f} s of processor time; "
-        f"the rules alone in DuckDB {duckdb_seconds:.1f} s, ratio {seconds / duckdb_seconds:.1f}; "
-        f"peak of the driver {figures['driver_megabytes']:,} MB in Python, "
-        f"{figures['java_megabytes']:,} MB in Java, which also runs the tasks, "
-        f"{figures['worker_megabytes']:,} MB in the largest Python worker"
+        f"{rows:,} impressions: {seconds:.1f} s, {rows / seconds:,.0f} rows/s, "
+        f"the rules alone in DuckDB {duckdb_seconds:.1f} s, "
+        f"ratio {seconds / duckdb_seconds:.1f}; peak {figures['java_megabytes']:,} MB in Java, "
+        f"{figures['worker_megabytes']:,} MB in the largest worker; load {figures['load']:.1f}"
     )
-
-
-def _build_labels(spark: SparkSession, folder: Path) -> int:
-    impressions, interactions = (spark.read.parquet(str(folder / name)) for name in ("impressions", "interactions"))
-    rows = impressions.count()
-    built = build_labels(
-        LogRows(impressions, IMPRESSIONS),
-        LogRows(interactions, INTERACTIONS),
-        LabelSettings(),
-        checkpoint=build_checkpointer(f"{folder}/checkpoints"),
-        impressions_read=rows,
-    )
-    for name in ("labels", "propensities", "denoise_funnel"):
-        getattr(built, name).write.parquet(str(folder / name))
-    return rows
 
 
 if __name__ == "__main__":

@@ -11,7 +11,9 @@ import gc
 import importlib
 import sys
 import sysconfig
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 MODULES = (
     "pyarrow.compute",
@@ -35,14 +37,27 @@ def drop_archives(paths: list[str], packages: str) -> list[str]:
     return [path for path in paths if not (path.startswith(packages) and path.endswith(".zip"))]
 
 
+def run_quietly(worker: Callable[..., int]) -> Callable[..., int]:
+    """The same function of a worker, which ends without a stack trace where Spark has closed the connection."""
+
+    def run(*arguments: Any) -> int:
+        try:
+            return worker(*arguments)
+        except BrokenPipeError:  # the task was ended: Spark reports why
+            return 1
+
+    return run
+
+
 if __name__ == "__main__":
     sys.path[:] = drop_archives(sys.path, sysconfig.get_path("purelib"))
-    from pyspark.daemon import manager
+    from pyspark import daemon
 
+    daemon.worker = run_quietly(daemon.worker)
     gc.disable()  # nothing of what is imported is garbage
     for module in MODULES:
         with suppress(ImportError):  # reported by the task that needs it
             importlib.import_module(module)
     gc.freeze()  # a worker would copy each page of memory whose objects it looks through
     gc.enable()
-    manager()  # type: ignore[no-untyped-call]
+    daemon.manager()  # type: ignore[no-untyped-call]

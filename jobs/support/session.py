@@ -48,8 +48,6 @@ REQUIRED = {
     # which takes as long as everything else; only the few rows with the kept impressions of a day are large.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
-    # Over TCP, each task waits some 40 ms for an acknowledgement that the kernel delays.
-    "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
     # By default PySpark records the line of code behind every column, with seven calls to Java for each.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
@@ -222,7 +220,12 @@ def _choose_daemon() -> dict[str, str]:
     if os.environ.get("PYSPARK_PYTHON", sys.executable) != sys.executable:
         return {}
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    return {"spark.python.daemon.module": DAEMON, "spark.executorEnv.PYTHONPATH": path}
+    return {
+        "spark.python.daemon.module": DAEMON,
+        "spark.executorEnv.PYTHONPATH": path,
+        # Over TCP, each task waits some 40 ms for an acknowledgement that the kernel delays.
+        "spark.python.unix.domain.socket.enabled": "true",
+    }
 
 
 def build_java_options(settings: Mapping[str, str], *, small: bool = False, one_compiler: bool = False) -> str:

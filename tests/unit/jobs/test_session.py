@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobs.support import java, prepare
-from jobs.support.daemon import drop_archives
+from jobs.support.daemon import drop_archives, run_quietly
 from jobs.support.java import build_archive_options, forward_lines, select_launch_settings, write_archive
 from jobs.support.session import (
     COLLECTOR,
@@ -130,3 +130,12 @@ def test_set_up_compiles_our_modules(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(prepare, "SHIPPED", ("udfs",))
     prepare.compile_packages()
     assert list((tmp_path / "udfs").rglob("one*.pyc"))
+
+
+def test_a_worker_whose_connection_is_closed_ends_without_a_stack_trace() -> None:
+    def write(code: int) -> int:
+        if code:
+            raise BrokenPipeError
+        return code
+
+    assert [run_quietly(write)(code) for code in (0, 5)] == [0, 1]
