@@ -25,7 +25,7 @@ from pipelines.warehouse.runs import Manifest
 from pipelines.warehouse.storage import Storage
 from tests.helpers.small_data import DATE, LOG, build_clean_tables
 
-THROUGH_SPARK = {"where": "true"}  # a condition, which only Spark knows how to apply
+THROUGH_SPARK: dict[str, Any] = {"where": "true"}  # a condition, which only Spark knows how to apply
 LABELS = ("labels", "propensities", "denoise_funnel", "quarantine")
 ESTIMATED = ("queries", "pages")  # figures that Spark estimates in another way
 
