@@ -66,8 +66,8 @@ def write_log(copies: int) -> Path:
             if not target.exists():
                 other = ", ".join(f"{column} || '~{copy}' AS {column}" for column in ids)
                 rows = f"SELECT * REPLACE ({other}) FROM read_parquet('{simulated}/{name}/*.parquet')"
-                with duckdb.connect(config={"threads": 2}) as connection:
-                    connection.execute(f"COPY ({rows}) TO '{target}.part' (ROW_GROUP_SIZE {ROW_GROUP})")
+                with _connect() as connection:
+                    connection.execute(f"COPY ({rows}) TO '{target}.part' (FORMAT parquet, ROW_GROUP_SIZE {ROW_GROUP})")
                 Path(f"{target}.part").rename(target)
     return folder
 
@@ -99,15 +99,21 @@ def measure(folder: Path, command: Sequence[str]) -> dict[str, float]:
     }
 
 
+def _connect() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(config={"threads": 2})
+    connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
 def _apply_rules(folder: str) -> tuple[int, float]:
     """The rows of the log, and how long the rules take."""
     start = time.monotonic()
-    with duckdb.connect(config={"threads": 2}) as connection:
+    with _connect() as connection:
         for name, draw in (("impressions", ", hash(serp_id) AS draw"), ("interactions", "")):
             connection.execute(f"CREATE VIEW {name} AS SELECT *{draw} FROM read_parquet('{folder}/{name}/*.parquet')")
         label_rules.apply_rules(connection)
         for query in (label_rules.CELLS, label_rules.USERS, label_rules.DROPS):
-            connection.execute(query).to_arrow_table()
+            connection.sql(query).to_arrow_table()
         seconds = time.monotonic() - start
         ((rows,),) = connection.execute("SELECT count(*) FROM impressions").fetchall()
     return rows, seconds
