@@ -30,7 +30,7 @@ from jobs.support.session import open_session
 from pipelines.config.model import Config
 from pipelines.config.spark import SparkSettings
 from pipelines.label import label
-from pipelines.plan import define_labelling, look_ahead
+from pipelines.plan import define_labelling, list_inputs, look_ahead
 from pipelines.simulation.settings import SimulationSettings
 from pipelines.simulation.simulate import simulate
 from pipelines.warehouse.runs import Manifest
@@ -186,7 +186,7 @@ def _configure(folder: Path, kind: str, days: int) -> Config:
 def _time(spark: SparkSession, config: Config, date: dt.date, what: str) -> Timing:
     start, spent = time.monotonic(), measure_processor_seconds()
     with watch_peaks() as peaks:
-        manifest = label(spark, config, date).manifest
+        manifest = label(spark, config, date, listings=list_inputs(config, date)).manifest
     seconds, spent = time.monotonic() - start, measure_processor_seconds() - spent
     stages = ", ".join(f"{name} {value:.1f}" for name, value in manifest.seconds.items())
     print(
