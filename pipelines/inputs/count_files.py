@@ -20,13 +20,14 @@ from pipelines.inputs.count import (
     SplitCount,
     limit_groups,
 )
-from pipelines.inputs.plain_files import PlainFiles, split_files
+from pipelines.inputs.plain_files import PlainFiles, group_parts, split_files
 from schemas.table import Table
 from udfs.spark.file_counts import COUNTED, FileCount, count_part, count_parts, merge_counts
 from udfs.spark.worker import run_in_worker
 
 BY_QUERY = "query_id"  # the unit of the sample that a request has for Spark too
 ROWS_PER_PART = 2_000_000
+ROWS_PER_TASK = 500_000  # of small files; a part is not divided
 ROWS_WORTH_A_JOB = 100_000  # fewer are counted in this process
 
 
@@ -41,8 +42,9 @@ def count_files(
     if sum(files[name].rows for name in countable) < ROWS_WORTH_A_JOB:
         counted = [(part.table, count_part(part, contracts[part.table], of_files[part.table])) for part in parts]
     else:
-        count = run_in_worker(count_parts(parts, contracts, of_files))
-        rows = spark.range(0, len(parts), 1, len(parts)).mapInArrow(count, COUNTED).collect()
+        tasks = group_parts(parts, ROWS_PER_TASK)
+        count = run_in_worker(count_parts(tasks, contracts, of_files))
+        rows = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(count, COUNTED).collect()
         counted = [pickle.loads(row[0]) for row in rows]
     results: dict[str, CountResult] = {}
     for name, request in countable.items():

@@ -6,6 +6,7 @@ Spark decodes, checks and converts row by row what it passes to Python; Arrow re
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from urllib.parse import unquote, urlparse
 
@@ -20,6 +21,7 @@ from udfs.spark.files import FilePart, open_file
 
 # Of judged lists, documents rarely repeat within a file; of a log, all but the events do.
 _REPEATED = ("query_id", "system")
+_READERS = 8  # of footers: a log of weeks has thousands of files
 _UNIQUE: Mapping[str, tuple[str, ...]] = {"impressions": (), "interactions": ("event_id",)}  # by table
 
 
@@ -66,7 +68,8 @@ def find_plain_files(source: InputSource, table: InputTable, conformed: Conforme
     if not paths or _list_partition_columns(paths) & {name.lower() for name in columns.values()}:
         return None
     try:
-        schemas, files = zip(*[_describe_file(path) for path in sorted(paths)], strict=True)
+        with ThreadPoolExecutor(_READERS) as readers:
+            schemas, files = zip(*readers.map(_describe_file, sorted(paths)), strict=True)
     except (OSError, pa.ArrowException):  # Spark reports what cannot be read
         return None
     plain = {

@@ -80,16 +80,15 @@ class DoubtfulRowsError(Exception):
 
 
 def count_parts(
-    parts: Sequence[FilePart], contracts: Mapping[str, Table], requests: Mapping[str, FileRequest]
+    tasks: Sequence[Sequence[FilePart]], contracts: Mapping[str, Table], requests: Mapping[str, FileRequest]
 ) -> Callable[[Batches], Batches]:
-    """The function from numbers of parts to their counts, pickled; that of a part with doubtful rows is None."""
+    """The function from numbers of tasks to the counts of their parts, pickled; None for a part with doubtful rows."""
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                part = parts[number]
-                counted = (part.table, count_part(part, contracts[part.table], requests[part.table]))
-                yield pa.RecordBatch.from_pydict({"counted": pa.array([pickle.dumps(counted)], pa.binary())})
+            parts = [part for number in batch.column(0).to_pylist() for part in tasks[number]]
+            counted = [(part.table, count_part(part, contracts[part.table], requests[part.table])) for part in parts]
+            yield pa.RecordBatch.from_pydict({"counted": pa.array(map(pickle.dumps, counted), pa.binary())})
 
     return run
 

@@ -85,7 +85,7 @@ class Texts:
     def matches(self, pattern: str) -> Bools:
         """Whether the regular expression occurs in each row."""
         search = re.compile(pattern).search
-        matched = [search(text) is not None for text in self.distinct.to_pylist()]
+        matched = [search(text) is not None for text in decode_texts(self.distinct)]
         return self.spread(np.array(matched, dtype=np.bool_), False)
 
     def to_texts(self) -> pa.StringArray:
@@ -98,6 +98,14 @@ class Texts:
         nulls = int(np.count_nonzero(used < 0))
         indices = pa.array((codes - nulls).astype(np.int32), mask=self.is_null)
         return pa.DictionaryArray.from_arrays(indices, self.distinct.take(pa.array(used[nulls:])).cast(pa.string()))
+
+
+def decode_texts(texts: pa.Array) -> list[str]:
+    """The texts in Python, where bytes that are not UTF-8, which a log may have, become replacement characters."""
+    try:
+        return list(texts.to_pylist())
+    except UnicodeDecodeError:
+        return [content.decode("utf-8", "replace") for content in texts.cast(pa.large_binary()).to_pylist()]
 
 
 def combine_codes(columns: Sequence[Texts]) -> tuple[Ints, Ints]:

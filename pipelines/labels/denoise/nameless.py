@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pipelines.labels.denoise.columns import Texts, read_flags, read_integers
+from pipelines.labels.denoise.columns import Texts, decode_texts, read_flags, read_integers
 from pipelines.labels.denoise.kinds import DRAWS, limit_draws
 from schemas.label_days import Kind
 from udfs.ragged import Bools, Ints
@@ -110,7 +110,7 @@ def find_nameless(users: Texts, shared: SharedUser | None = None) -> Bools:
     longest = max(map(len, PLACEHOLDERS))
     nobody = [
         len(name := text.strip(" ")) <= longest and name.translate(_LOWER) in PLACEHOLDERS
-        for text in users.distinct.to_pylist()
+        for text in decode_texts(users.distinct)
     ]
     nameless = users.spread(np.array(nobody, dtype=np.bool_), True)
     return nameless if shared is None else nameless | users.is_among([shared.user_id])

@@ -20,6 +20,7 @@ from pipelines.labels.denoise.apply import combine_arrays
 from pipelines.labels.denoise.columns import (
     Texts,
     combine_codes,
+    decode_texts,
     hash_chained,
     read_flags,
     read_micros,
@@ -165,9 +166,10 @@ def name_contexts(names: Sequence[str], columns: Sequence[Texts], rows: int) -> 
     if not columns:
         return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, dtype=np.int32)), pa.array(["all"]))
     codes, first = combine_codes(columns)
-    values = [column.take(first).to_texts().to_pylist() for column in columns]
+    unknown = pa.scalar("?", pa.string())
+    values = [decode_texts(column.take(first).to_texts().fill_null(unknown)) for column in columns]
     texts = [
-        ", ".join(f"{name}={'?' if value is None else value}" for name, value in zip(names, row, strict=True))
+        ", ".join(f"{name}={value}" for name, value in zip(names, row, strict=True))
         for row in zip(*values, strict=True)
     ]
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(texts, pa.string()))
@@ -184,7 +186,7 @@ def find_runs(keys: Sequence[npt.NDArray[np.generic]]) -> Ints:
 
 def _find_crawlers(agents: Texts) -> Bools:
     """Per row whether its user agent names a crawler."""
-    names = [is_crawler(name) for name in agents.distinct.to_pylist()]
+    names = [is_crawler(name) for name in decode_texts(agents.distinct)]
     return agents.spread(np.array(names, dtype=np.bool_), is_crawler(""))
 
 
@@ -196,7 +198,7 @@ def _count_frequent(suspect: Ints, page: Ints, named: Bools, users: Texts) -> pa
     columns = {
         "task": pa.array([int(page[0])] * (len(counts) + 1), pa.int64()),
         "suspect": pa.array([*counts.index.to_list(), None], pa.int64()),
-        "user_id": pa.array([*users.take(example).to_texts().to_pylist(), None], pa.string()),
+        "user_id": pa.array([*decode_texts(users.take(example).to_texts()), None], pa.string()),
         "pages": pa.array([*counts.to_list(), len(pairs)], pa.int64()),
     }
     return pa.table(columns)

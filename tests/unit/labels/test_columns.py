@@ -68,3 +68,13 @@ def test_ids_that_name_nobody() -> None:
     users = ["ann", None, "", " Guest ", "NULL", "guesthouse", "-1", "ΑNON", "shared"]
     nameless = find_nameless(Texts.of(pa.chunked_array([pa.array(users)])), SharedUser("shared", 0.6))
     assert [user for user, flag in zip(users, nameless, strict=True) if not flag] == ["ann", "guesthouse", "ΑNON"]
+
+
+def test_ids_that_are_not_utf_8_are_judged_like_others() -> None:
+    content = pa.array([b"staff-\xff", b"\xfe", b"guest"])
+    users = Texts.of(pa.chunked_array([pa.StringArray.from_buffers(3, *content.buffers()[1:])]))
+    assert users.matches("^staff-").tolist() == [True, False, False]
+    assert find_nameless(users).tolist() == [False, False, True]
+    assert len(set(users.hashes.tolist())) == 3
+    (context, *_) = name_contexts(["user"], [users], 3).to_pylist()
+    assert context == "user=staff-\ufffd"

@@ -230,7 +230,7 @@ def test_a_sample_over_its_limit_is_left_to_spark(tmp_path: Path) -> None:
 
 def test_a_worker_counts_the_parts_that_it_is_given(tmp_path: Path) -> None:
     part = write_part(tmp_path, QUERIES, {"query_id": ["p", "q"]})
-    run = count_parts([part, part], {"queries": QUERIES}, {"queries": FileRequest()})
+    run = count_parts([[part], [part]], {"queries": QUERIES}, {"queries": FileRequest()})
     (batch,) = run([pa.RecordBatch.from_pydict({"id": [1]})])
     name, count = pickle.loads(batch["counted"][0].as_py())
     assert name == "queries" and isinstance(count, FileCount) and count.rows == 2
