@@ -151,7 +151,7 @@ def test_a_killed_executor_and_a_killed_worker_change_nothing(
     wait_for_files(warehouse, "_attempts/*/owner.json", process)
     first, *_ = cluster.list_executors()
     os.kill(first, signal.SIGKILL)
-    wait_for_files(warehouse, "_attempts/*/tables/query_metrics/_SUCCESS", process)
+    wait_for_files(warehouse, "_attempts/*/tables/query_metrics/part-*.parquet", process)
     assert first not in cluster.list_executors()
     worker = cluster.workers["worker-2"]
     executors = [child for child in list_children(worker.pid) if child in cluster.list_executors()]
