@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from pipelines.inputs.read import InputTable
 from pipelines.inputs.settings import InputSource
+from pipelines.warehouse.listeners import has_listeners
 from schemas.conform import ConformedTable, map_names
 from schemas.table import Table
 from udfs.spark.files import FilePart, open_file
@@ -59,7 +60,8 @@ def find_plain_files(source: InputSource, table: InputTable, conformed: Conforme
     """The files of an input, if reading them gives its rows; None where only Spark knows how to."""
     if not source.is_plain or not table.is_local:
         return None
-    if not str(table.raw.sparkSession.conf.get("spark.master", "")).startswith("local"):
+    spark = table.raw.sparkSession
+    if not str(spark.conf.get("spark.master", "")).startswith("local") or has_listeners(spark):
         return None
     columns = map_names(table.raw.columns, conformed.table, source.columns)
     if not set(columns) <= set(conformed.table.names):  # arrays of documents, which become rows

@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from pipelines.warehouse.checkpoint import Checkpointer, build_checkpointer, keep_in_memory
 from pipelines.warehouse.leftovers import attempt_path, claim_attempt, remove_attempt, remove_leftovers
+from pipelines.warehouse.listeners import has_listeners
 from pipelines.warehouse.literal_paths import open_reader
 from pipelines.warehouse.runs import COMMITTED, REFUSED, Manifest, TableRecord, manifest_path, stamp_commit, table_path
 from pipelines.warehouse.storage import Storage
@@ -75,14 +76,14 @@ class Attempt:
     def write(self, name: str, table: DataFrame | WorkerTable) -> DataFrame:
         """Write this run's part of a table and return it as written, to be read until the run is committed.
 
-        Into a folder that all workers have, they write a table of theirs themselves.
+        Into a folder that all workers have, they write a table of theirs themselves, unless somebody listens to Spark.
         """
         # Recorded first, so that a failed write is removed.
         self.tables[name] = TableRecord(path=table_path(name, self.dt, self.run), rows=0)
         place = self._locate(name)
         try:
             rows = table.rows() if isinstance(table, WorkerTable) else table
-            if isinstance(table, WorkerTable) and self.storage.is_local:
+            if isinstance(table, WorkerTable) and self.storage.is_local and not has_listeners(rows.sparkSession):
                 table.write(self.storage.local(place))
             else:
                 rows.write.parquet(self.storage.path(place))

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 import pipelines.inputs.count_files as count_files
 import pipelines.run
 import pipelines.scoring.score as score
+import pipelines.warehouse.listeners as listeners
 from pipelines.config.model import Config
 from pipelines.evaluate import evaluate
 from pipelines.inputs.plain_files import split_files
@@ -24,6 +25,7 @@ from pipelines.plan import list_inputs
 from pipelines.warehouse.runs import Manifest
 from pipelines.warehouse.storage import Storage
 from tests.helpers.small_data import build_clean_tables
+from udfs.spark.worker_table import WorkerTable
 
 DAY = dt.date(2026, 11, 1)
 THROUGH_SPARK = {"where": "true"}  # a condition, which only Spark knows how to apply
@@ -161,3 +163,13 @@ def test_parts_have_all_row_groups_once(spark: SparkSession, tmp_path: Path) -> 
         groups = [(part.file, group) for part in parts for group in part.groups]
         assert sorted(groups) == [(file.path, at) for file in files.files for at in range(len(file.groups))]
     assert len(parts) == 2, "one for each file"
+
+
+def test_with_listeners_spark_reads_and_writes_everything(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WorkerTable, "write", None)  # raises where workers would write
+    monkeypatch.setattr(listeners, "_SETTINGS", ("spark.app.name",))  # those of listeners cannot be set in a session
+    config = build_config(tmp_path, build_frames())
+    assert not validate(spark, config).files
+    assert run(spark, config).tables["query_metrics"].rows == 48
