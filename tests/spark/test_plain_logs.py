@@ -17,10 +17,10 @@ import pipelines.inputs.log_rows as log_rows
 import pipelines.quality.day_figures as day_figures
 import pipelines.run
 from pipelines.config.model import Config
-from pipelines.evaluate import evaluate
 from pipelines.inputs.validate import ValidatedInputs
 from pipelines.label import label
 from pipelines.plan import list_inputs
+from pipelines.run import inspect_inputs
 from pipelines.warehouse.runs import Manifest
 from pipelines.warehouse.storage import Storage
 from tests.helpers.small_data import DATE, LOG, build_clean_tables
@@ -132,55 +132,63 @@ def test_a_new_day_is_checked_beside_the_pages_of_kept_ones(
     assert (figures["placed"], figures["unshown"]) == (len(of_day), 0) and len(of_day) > 10
 
 
+@pytest.fixture
+def validated(monkeypatch: pytest.MonkeyPatch) -> list[ValidatedInputs]:
+    """The inputs whose samples are checked."""
+    inputs: list[ValidatedInputs] = []
+    select = ValidatedInputs.select_samples
+
+    def record(each: ValidatedInputs, name: str) -> Any:
+        inputs.append(each)
+        return select(each, name)
+
+    monkeypatch.setattr(ValidatedInputs, "select_samples", record)
+    return inputs
+
+
+def write_files(folder: Path, frames: dict[str, pd.DataFrame], place: str = "") -> Config:
+    """One file for each table in this place of its folder."""
+    for name, frame in frames.items():
+        (folder / name / place).mkdir(parents=True)
+        frame.to_parquet(folder / name / place / "0.parquet", index=False, coerce_timestamps="us")
+    log = {name: {"path": f"{folder}/{name}"} for name in LOG}
+    quality = {name: {"severity": "warn"} for name in ("positions_from_zero", "time_units")}
+    return Config.model_validate({"inputs": log, "warehouse": str(folder / "w"), "quality": quality})
+
+
 @pytest.mark.parametrize(
-    ("table", "column", "value"),
+    ("table", "column", "value", "figure"),
     [
-        ("impressions", "doc_id", " "),
-        ("impressions", "position", 0),
-        ("interactions", "kind", "hover"),
-        ("interactions", "ts", pd.Timestamp("1999-12-31")),
-        ("interactions", "dwell_seconds", 90_000.0),
+        ("impressions", "doc_id", " ", None),
+        ("impressions", "position", 0, None),
+        ("interactions", "kind", "hover", None),
+        ("interactions", "ts", pd.Timestamp("1999-12-31"), "strange_times"),
+        ("interactions", "dwell_seconds", 90_000.0, "strange_dwells"),
     ],
 )
 def test_a_table_with_a_doubtful_row_is_left_to_spark(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, column: str, value: Any
+    spark: SparkSession,
+    tmp_path: Path,
+    validated: list[ValidatedInputs],
+    table: str,
+    column: str,
+    value: Any,
+    figure: str | None,
 ) -> None:
-    validated: list[ValidatedInputs] = []
-    select = ValidatedInputs.select_samples
-
-    def record(inputs: ValidatedInputs, name: str) -> Any:
-        validated.append(inputs)
-        return select(inputs, name)
-
-    monkeypatch.setattr(ValidatedInputs, "select_samples", record)
     frames = build_frames()
     frames[table].loc[0, column] = value
-    if column == "ts":  # of the day of its folder, which is not that of its time
-        frames[table]["day"] = pd.Timestamp("2026-11-01").date()
-    for name, frame in frames.items():
-        place = tmp_path / name
-        place.mkdir()
-        frame.to_parquet(place / "0.parquet", index=False, coerce_timestamps="us")
-    log = {name: {"path": f"{tmp_path}/{name}"} for name in LOG}
-    quality = {name: {"severity": "warn"} for name in ("positions_from_zero", "time_units")}
-    config = Config.model_validate(
-        {"inputs": log, "warehouse": str(tmp_path / "w"), "quality": quality, "max_rejected": 0.5}
-    )
-    manifest = run(spark, config)
+    config = write_files(tmp_path, frames)
+    inspection = inspect_inputs(spark, config, DATE, list_inputs(config, DATE))
     assert set(validated[0].files) == set(LOG) - {table}
-    figures = manifest.checks["figures"][table]
-    odd = {"ts": "strange_times", "dwell_seconds": "strange_dwells"}.get(column)
-    rejected = sum(manifest.inputs[table]["rejected"].values())
-    assert (figures[odd], rejected) == (1, 0) if odd else rejected == 1
+    rejected = sum(validated[0].counts[table].rejected.values())
+    assert rejected == (0 if figure else 1)
+    assert figure is None or inspection.figures[table][figure] == 1
 
 
-def test_a_column_from_the_name_of_a_folder_is_read_by_spark(spark: SparkSession, tmp_path: Path) -> None:
-    frames = build_frames()
-    for name, frame in frames.items():
-        place = tmp_path / name / "system=night"
-        place.mkdir(parents=True)
-        frame.to_parquet(place / "0.parquet", index=False, coerce_timestamps="us")
-    log = {name: {"path": f"{tmp_path}/{name}"} for name in LOG}
-    config = Config.model_validate({"inputs": log, "warehouse": str(tmp_path / "w")})
-    manifest = evaluate(spark, config, DATE, listings=list_inputs(config, DATE)).manifest
-    assert list(manifest.systems) == ["night"]
+def test_a_column_from_the_name_of_a_folder_is_read_by_spark(
+    spark: SparkSession, tmp_path: Path, validated: list[ValidatedInputs]
+) -> None:
+    config = write_files(tmp_path, build_frames(), "system=night")
+    inspect_inputs(spark, config, DATE, list_inputs(config, DATE))
+    assert set(validated[0].files) == {"interactions"}, "which has no column of this name"
+    assert validated[0].systems == ("night",)
