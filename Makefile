@@ -51,11 +51,10 @@ ui: $(READY)  ## start MLflow on the runs of the demo
 	@MLFLOW_DISABLE_TELEMETRY=true MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false $(BIN)/mlflow server --backend-store-uri sqlite:///$(DEMO)/warehouse/mlflow/mlflow.db \
 	  --host 127.0.0.1 --port $(PORT) --workers 1
 
-# Three processes take the files in the order of their folders: long commands first, short unit tests last. They keep two
-# cores busy: a process waits for the start of Java, for a server or for a signal much of the time.
-TESTS := -m pytest -n 3 --dist loadscope --no-loadscope-reorder --durations=10
+# Two processes take the files in the order of their folders: long commands first, short unit tests last.
+TESTS := -m pytest -n 2 --dist loadscope --no-loadscope-reorder --durations=10
 
-test: $(READY) java  ## run all tests in three processes, and print the slowest
+test: $(READY) java  ## run all tests in two processes, and print the slowest
 	@$(BIN)/python $(TESTS)
 
 # Of its own: Python runs a third longer where each branch is recorded.

@@ -11,9 +11,9 @@ import gc
 import importlib
 import sys
 import sysconfig
-from collections.abc import Callable
+import traceback
 from contextlib import suppress
-from typing import Any
+from types import SimpleNamespace
 
 MODULES = (
     "pyarrow.compute",
@@ -37,23 +37,17 @@ def drop_archives(paths: list[str], packages: str) -> list[str]:
     return [path for path in paths if not (path.startswith(packages) and path.endswith(".zip"))]
 
 
-def run_quietly(worker: Callable[..., int]) -> Callable[..., int]:
-    """The same function of a worker, which ends without a stack trace where Spark has closed the connection."""
-
-    def run(*arguments: Any) -> int:
-        try:
-            return worker(*arguments)
-        except BrokenPipeError:  # the task was ended: Spark reports why
-            return 1
-
-    return run
+def print_exception() -> None:
+    """Print the stack trace of a worker, unless it only says that Spark has closed the connection of an ended task."""
+    if not isinstance(sys.exc_info()[1], ConnectionError):
+        traceback.print_exc()
 
 
 if __name__ == "__main__":
     sys.path[:] = drop_archives(sys.path, sysconfig.get_path("purelib"))
     from pyspark import daemon
 
-    daemon.worker = run_quietly(daemon.worker)
+    daemon.traceback = SimpleNamespace(print_exc=print_exception, format_exc=traceback.format_exc)  # type: ignore
     gc.disable()  # nothing of what is imported is garbage
     for module in MODULES:
         with suppress(ImportError):  # reported by the task that needs it
