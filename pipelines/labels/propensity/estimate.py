@@ -20,7 +20,7 @@ from pipelines.labels.propensity.held_out import diagnose_fit
 from pipelines.labels.propensity.intervals import CurveEstimate, estimate_curve, shrink_curves
 from pipelines.labels.propensity.registry import ESTIMATORS, Estimator
 from pipelines.labels.propensity.settings import PropensitySettings
-from pipelines.labels.propensity.statistics import gather_statistics
+from pipelines.labels.propensity.statistics import gather_statistics, merge_sums
 from schemas.outputs import PROPENSITIES
 
 POOLED = "all"
@@ -44,8 +44,8 @@ def estimate_propensities(cells: DataFrame, tallied: DataFrame, settings: Propen
     max_cells = settings.max_cells if estimator.cells else settings.checked_cells
     serialised = settings.model_dump_json()
 
-    def fit_statistics(statistics: pd.DataFrame) -> pd.DataFrame:
-        return fit_curves(statistics, PropensitySettings(**json.loads(serialised)))
+    def fit_statistics(sums: pd.DataFrame) -> pd.DataFrame:
+        return fit_curves(merge_sums(sums, max_cells), PropensitySettings(**json.loads(serialised)))
 
     return gather_statistics(cells, tallied, max_cells=max_cells).groupBy().applyInPandas(fit_statistics, _RESULT)
 
