@@ -7,7 +7,8 @@ and Spark moves the bundles: a few thousand rows, whatever the size of the data.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -50,15 +51,21 @@ def collect_rows(batches: Iterable[pa.RecordBatch], most: int = ROWS_AT_ONCE) ->
         yield pa.Table.from_batches(waiting)
 
 
-def divide_rows(table: pa.Table, key: Ints, partitions: int, kind: int = 0) -> pa.RecordBatch:
-    """The rows as one bundle for each bucket that has some; rows with equal keys, which are hashes, share a bucket."""
+def divide_rows(
+    table: pa.Table, key: Ints, partitions: int, kind: int = 0, encode: Callable[[pa.Table], pa.Table] | None = None
+) -> pa.RecordBatch:
+    """The rows as one bundle for each bucket that has some; rows with equal keys, which are hashes, share a bucket.
+
+    `encode` is applied to the rows of each bundle.
+    """
     bucket = find_buckets(key, partitions)
     order = np.argsort(bucket, kind="stable")
     sizes = np.bincount(bucket, minlength=partitions)
     sorted_rows = table.take(pa.array(order)).combine_chunks()
     starts = np.cumsum(sizes) - sizes
     filled = np.flatnonzero(sizes)
-    return build_bundles(filled, [sorted_rows.slice(starts[at], sizes[at]) for at in filled], kind)
+    divided = [sorted_rows.slice(starts[at], sizes[at]) for at in filled]
+    return build_bundles(filled, divided if encode is None else [encode(rows) for rows in divided], kind)
 
 
 def build_bundles(bucket: Ints, tables: Sequence[pa.Table], kind: int = 0) -> pa.RecordBatch:
@@ -77,25 +84,48 @@ def build_bundles(bucket: Ints, tables: Sequence[pa.Table], kind: int = 0) -> pa
     return pa.RecordBatch.from_arrays(columns, names=["bucket", "kind", "data"])
 
 
-def read_bundles(batches: Iterable[pa.RecordBatch], label: str | None = None) -> dict[int, pa.Table]:
-    """The rows of all bundles of each kind as one table, in no particular order.
+@dataclass(frozen=True)
+class PackedBundles:
+    """The bundles of a task by kind, which are read when their rows are needed.
 
     `label` is a column of numbers beside the bundles, which becomes one of their rows, `UNLABELLED` where it is null.
-    A column whose type is narrower in some bundles than in others gets the widest.
     """
-    tables: dict[int, list[pa.Table]] = {}
+
+    bundles: Mapping[int, Sequence[tuple[pa.BinaryScalar, int | None]]]
+    label: str | None = None
+
+    def read(self, kind: int, select: Callable[[pa.Table], pa.Table] | None = None) -> pa.Table | None:
+        """The rows of a kind as one table, in no particular order; None where there is no bundle of it.
+
+        `select` is applied to each bundle, before they are put together: choosing rows of one is faster than of all.
+        A column whose type is narrower in some bundles than in others gets the widest.
+        """
+        if kind not in self.bundles:
+            return None
+        tables = []
+        for data, number in self.bundles[kind]:
+            table = read_bundle(data)
+            if self.label is not None:
+                values = np.full(table.num_rows, UNLABELLED if number is None else number, dtype=np.int64)
+                table = table.append_column(self.label, pa.array(values))
+            tables.append(table if select is None else select(table))
+        return pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
+
+
+def collect_bundles(batches: Iterable[pa.RecordBatch], label: str | None = None) -> PackedBundles:
+    """The bundles of a task, or references to them, by kind."""
+    bundles: dict[int, list[tuple[pa.BinaryScalar, int | None]]] = {}
     for batch in batches:
         labels = [None] * batch.num_rows if label is None else batch[label].to_pylist()
         for kind, data, number in zip(batch["kind"].to_pylist(), batch["data"], labels, strict=True):
-            table = read_bundle(data)
-            if label is not None:
-                values = pa.array(np.full(table.num_rows, UNLABELLED if number is None else number, dtype=np.int64))
-                table = table.append_column(label, values)
-            tables.setdefault(kind, []).append(table)
-    return {
-        kind: pa.concat_tables(parts, promote_options="permissive").unify_dictionaries()
-        for kind, parts in tables.items()
-    }
+            bundles.setdefault(kind, []).append((data, number))
+    return PackedBundles(bundles, label)
+
+
+def read_bundles(batches: Iterable[pa.RecordBatch], label: str | None = None) -> dict[int, pa.Table]:
+    """The rows of all bundles by kind, see `PackedBundles`."""
+    packed = collect_bundles(batches, label)
+    return {kind: table for kind in packed.bundles if (table := packed.read(kind)) is not None}
 
 
 def read_bundle(data: pa.BinaryScalar) -> pa.Table:

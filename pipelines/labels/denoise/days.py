@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pipelines.labels.denoise.compact_places import compact_places, expand_places
 from pipelines.labels.denoise.keys import KEYS, divide_kind
 from pipelines.labels.denoise.kinds import LOG_DAY
 from schemas.label_days import Kind
@@ -16,8 +17,8 @@ from udfs.spark.bundles import BUNDLES, read_bundle
 from udfs.spark.worker import run_in_worker
 
 _BUCKETS = 8  # at least
-_DAY_ROWS = 25_000  # of a bucket of a day
-_WINDOW_ROWS = 1_000_000  # of a bucket of a window, which a worker holds at once
+_DAY_ROWS = 50_000  # of a bucket of a day: each bundle takes a moment to open, whatever its size
+_WINDOW_ROWS = 2_000_000  # of a bucket of a window, which a worker holds at once
 
 
 def choose_day_buckets(impressions: int) -> int:
@@ -53,9 +54,15 @@ def change_buckets(bundles: DataFrame, buckets: int, smallest: int) -> DataFrame
             for day, kind, data in zip(
                 batch[LOG_DAY].to_pylist(), batch["kind"].to_pylist(), batch["data"], strict=True
             ):
-                divided = divide_kind(read_bundle(data), buckets, Kind(kind))
+                divided = _divide(read_bundle(data), buckets, Kind(kind))
                 yield divided.append_column(LOG_DAY, pa.array(np.full(divided.num_rows, day, dtype=np.int32)))
 
     rows = bundles.where(~fits & is_hashed)
     divided = rows.select(*columns).mapInArrow(run_in_worker(divide), f"{BUNDLES}, {LOG_DAY} int")
     return moved.select(*columns).unionByName(divided)
+
+
+def _divide(rows: pa.Table, buckets: int, kind: Kind) -> pa.RecordBatch:
+    if kind == Kind.PLACES:
+        return divide_kind(expand_places(rows), buckets, kind, compact_places)
+    return divide_kind(rows, buckets, kind)

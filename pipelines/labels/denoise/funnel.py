@@ -19,20 +19,28 @@ def count_funnel(tallied: DataFrame) -> DataFrame:
     rules = F.array(*[F.struct(F.lit(name).alias("rule"), F.lit(rule_bit(name)).alias("bit")) for name in ORDER])
     hit = F.col("bits").bitwiseAND(F.col("bit")) != 0
     rows = sum((F.col(name) for name in COUNTS[1:]), F.col(COUNTS[0]))
+    counts = [F.sum(name).alias(name) for name in COUNTS]
+    by_rules = tallied.groupBy("bits").agg(*counts, F.coalesce(F.sum("dropped_users"), F.lit(0)).alias("users"))
     return (
-        tallied.groupBy("dropped_user", "bits")
-        .agg(*[F.sum(name).alias(name) for name in COUNTS])
+        by_rules.unionByName(_count_users_of_pairs(tallied))
         .select("*", F.explode(rules).alias("of"))
         .select("*", "of.*")
         .groupBy("rule", "bit")
         .agg(
             *[F.sum(F.when(hit, F.col(name)).otherwise(0)).alias(f"{name}_dropped") for name in COUNTS],
-            F.count_distinct(F.when(hit, F.col("dropped_user"))).alias("users_touched"),
+            F.sum(F.when(hit, F.col("users")).otherwise(0)).alias("users_touched"),
             F.sum(F.when(F.col("bits") == F.col("bit"), rows).otherwise(0)).alias("only_this_rule"),
         )
         .orderBy("bit")
         .select(*DENOISE_FUNNEL.names)
     )
+
+
+def _count_users_of_pairs(tallied: DataFrame) -> DataFrame:
+    """The users whose rows the rules on pairs drop, by all of these rules of a user."""
+    by_user = tallied.where("dropped_user IS NOT NULL").groupBy("dropped_user").agg(F.bit_or("bits").alias("bits"))
+    none = {name: F.lit(0) for name in COUNTS}
+    return by_user.groupBy("bits").agg(F.count("*").alias("users")).withColumns(none)
 
 
 def check_row_counts(read: dict[str, int], kept: dict[str, int], dropped: dict[str, int]) -> None:

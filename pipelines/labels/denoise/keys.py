@@ -39,6 +39,8 @@ KEYS: Mapping[int, Callable[[pa.Table], Ints]] = {
 }
 
 
-def divide_kind(table: pa.Table, buckets: int, kind: Kind) -> pa.RecordBatch:
-    """The rows of a kind as one bundle for each bucket that has some."""
-    return divide_rows(table, KEYS[kind](table), buckets, kind)
+def divide_kind(
+    table: pa.Table, buckets: int, kind: Kind, encode: Callable[[pa.Table], pa.Table] | None = None
+) -> pa.RecordBatch:
+    """The rows of a kind as one bundle for each bucket that has some; `encode` as in `divide_rows`."""
+    return divide_rows(table, KEYS[kind](table), buckets, kind, encode)

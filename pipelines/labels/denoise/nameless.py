@@ -18,7 +18,7 @@ from pipelines.labels.denoise.columns import Texts, decode_texts, read_flags, re
 from pipelines.labels.denoise.kinds import DRAWS, limit_draws
 from schemas.label_days import Kind
 from udfs.ragged import Bools, Ints
-from udfs.spark.bundles import exchange, read_bundles, unpack_rows
+from udfs.spark.bundles import collect_bundles, exchange, unpack_rows
 from udfs.spark.worker import run_in_worker
 
 PLACEHOLDERS = ("", "anonymous", "anon", "guest", "unknown", "none", "null", "nan", "undefined", "0", "-1", "-")
@@ -59,9 +59,8 @@ def find_shared_user(bundles: DataFrame, *, buckets: int, share: float = 1.0) ->
     codes = np.array(sorted(candidates), dtype=np.int64)
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tables = read_bundles(batches)
-        if Kind.PLACES in tables:
-            runs = tables[Kind.PLACES].select(["page", "suspect", "nameless"])
+        runs = collect_bundles(batches).read(Kind.PLACES, lambda table: table.select(["page", "suspect", "nameless"]))
+        if runs is not None:
             yield _count_pages(runs, codes, share)
 
     places = bundles.where(F.col("kind") == int(Kind.PLACES)).select("bucket", "kind", "data")

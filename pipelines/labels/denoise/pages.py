@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.labels.denoise.columns import join_chunks, read_flags, read_integers
+from pipelines.labels.denoise.compact_places import compact_places, merge_runs
 from pipelines.labels.denoise.hashes import MIXER, is_among, mix_numbers
 from pipelines.labels.denoise.keys import divide_kind
 from pipelines.labels.denoise.kinds import DAY_MICROS, IMPRESSION
@@ -98,7 +99,9 @@ def judge_pages(
 
 def _keep_pages(tables: Mapping[int, pa.Table], buckets: int) -> Iterator[pa.RecordBatch]:
     """The rows of a day in one bundle for each bucket, and its pages: those of impressions (`shown`) and of events."""
-    for kind in (Kind.PLACES, Kind.ACTS, Kind.MARKS):
+    if Kind.PLACES in tables:
+        yield divide_kind(merge_runs(tables[Kind.PLACES]), buckets, Kind.PLACES, compact_places)
+    for kind in (Kind.ACTS, Kind.MARKS):
         if kind in tables:
             yield divide_kind(tables[kind], buckets, kind)
     none = np.zeros(0, dtype=np.int64)

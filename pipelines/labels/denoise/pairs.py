@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,7 +29,7 @@ from pipelines.labels.denoise.settings import DenoiseSettings
 from pipelines.labels.history import History, Outcome, Read
 from schemas.errors import DataQualityError
 from schemas.label_days import Kind
-from udfs.ragged import Bools, Ints
+from udfs.ragged import Bools, Ints, Ragged
 from udfs.spark.bundles import BUNDLES, exchange, read_bundles
 from udfs.spark.files import narrow_numbers
 from udfs.spark.worker import run_in_worker
@@ -39,14 +38,14 @@ PAIR = ("query_id", "doc_id")
 PLACE = ("context", "position", "history", "shuffled")
 COUNTS = ("impressions", "clicks", "carts", "purchases")
 KEYS = ("pair", "context", "system", "day", "position", "history", "page_mark")  # of a cell
-LISTS = ("person", "page", "clicks", "carts", "purchases", "users")  # of a cell, per row
+LISTS = ("person", "page", "clicks", "carts", "purchases", "first")  # of a cell, per row
 BUCKETS = 50  # of the jackknife
 EPOCH = dt.date(1970, 1, 1)
 _TEXTS = ("context", "system")
 TALLY = (
     "query_id string, doc_id string, context string, position int, history int, shuffled boolean, system string, "
-    "day int, learned boolean, page_mark int, bits int, dropped_user bigint, row bigint, source bigint, "
-    "impressions bigint, clicks bigint, carts bigint, purchases bigint, users bigint"
+    "day int, learned boolean, page_mark int, bits int, dropped_user bigint, dropped_users bigint, row bigint, "
+    "source bigint, impressions bigint, clicks bigint, carts bigint, purchases bigint, users bigint"
 )
 
 
@@ -60,12 +59,13 @@ class Origin:
 
 
 def tally_pairs(bundles: DataFrame, settings: DenoiseSettings, origin: Origin, *, buckets: int) -> DataFrame:
-    """Kept rows by context × query × document × position, dropped rows by rules and user, with their counts.
+    """Kept rows by context × query × document × position, and dropped rows by rules, with their counts.
 
     `bits` is 0 for kept rows. `users` counts each user of a pair once, at one position, so that it sums up to the
-    users of the pair. `shuffled` marks results of the systems that serve in random order, and `learned` those of
-    `learned_days`. `day` is kept for a share of the documents and days. This table is small, and nothing after it
-    reads the log again.
+    users of the pair. What the rules on pairs drop is also counted by user, its `dropped_user`; of all other rules,
+    `dropped_users` is how many users they drop rows of, by all rules of a user. `shuffled` marks results of the systems
+    that serve in random order, and `learned` those of `learned_days`. `day` is kept for a share of the documents and
+    days. This table is small, and nothing after it reads the log again.
 
     The rows of a window are the cells of its days, without withdrawn rows and with those that are judged again.
     """
@@ -106,20 +106,28 @@ def build_cells(kept: pa.Table) -> pa.Table:
     order = np.argsort(group, kind="stable")
     borders = pa.array(np.append(0, np.cumsum(np.bincount(group))).astype(np.int32))
     users = number_user_rows(rows.pair, rows.person, rows.page, rows.position, rows.clicks)
-    by_row = replace(rows, users=np.equal(users.number, 1).astype(np.int64)).take(order)
+    rows = replace(rows, first=np.equal(users.number, 1).astype(np.int64))
     cells = {name: kept[name].take(pa.array(example)) for name in KEYS}
+    for name in COUNTS:
+        cells[name] = pa.array(_sum_by(group, rows.count(name), len(example)))
+    cells["users"] = pa.array(_sum_by(group, rows.first, len(example)))
+    by_cell = rows.take(order)
     for name in LISTS:
-        values = pa.chunked_array([pa.array(getattr(by_row, name))])
+        values = pa.chunked_array([pa.array(getattr(by_cell, name))])
         narrow = values if name in ("person", "page") else narrow_numbers(values)
-        cells[name] = pa.ListArray.from_arrays(borders, join_chunks(narrow))
+        cells[_name_list(name)] = pa.ListArray.from_arrays(borders, join_chunks(narrow))
     return pa.table(cells)
+
+
+def _name_list(name: str) -> str:
+    return f"{name}_of_rows"
 
 
 @dataclass(frozen=True)
 class KeptRows:
     """Kept impressions one by one: their pair, user, page and position, and how many events they have.
 
-    `users` is 1 for the rows of a day that are the first of their user on the pair.
+    `first` is 1 for the rows of a day that are the first of their user on the pair.
     """
 
     pair: Ints
@@ -129,20 +137,26 @@ class KeptRows:
     clicks: Ints
     carts: Ints
     purchases: Ints
-    users: Ints
+    first: Ints
 
     @classmethod
     def of(cls, table: pa.Table | None) -> KeptRows:
         size = 0 if table is None else table.num_rows
         numbers = {name: np.zeros(size, dtype=np.int64) for name in _FIELDS}
         if table is not None:
-            numbers |= {name: read_integers(table[name]) for name in _FIELDS if name != "users"}
+            numbers |= {name: read_integers(table[name]) for name in _FIELDS if name != "first"}
         return cls(**numbers)
 
     @classmethod
-    def of_cells(cls, cells: pa.Table, owner: Ints) -> KeptRows:
-        lists = {name: read_list(cells[name]) for name in LISTS}
-        return cls(**lists, **{name: read_integers(cells[name])[owner] for name in ("pair", "position")})
+    def of_cells(cls, cells: pa.Table, owner: Ints, rows: Ints) -> KeptRows:
+        """Some rows of the cells; `owner` has the cell of each of these rows."""
+        lists = {name: read_integers(list_values(cells, name).take(pa.array(rows))) for name in LISTS}
+        chosen = {name: read_integers(cells[name])[owner] for name in ("pair", "position")}
+        return cls(**lists, **chosen)
+
+    def count(self, name: str) -> Ints:
+        """Per row its impressions, which is one, or its events."""
+        return np.ones(len(self.pair), dtype=np.int64) if name == "impressions" else getattr(self, name)
 
     def take(self, rows: Ints) -> KeptRows:
         return KeptRows(**{name: getattr(self, name)[rows] for name in _FIELDS})
@@ -170,19 +184,18 @@ def tally_rows(tables: Mapping[int, pa.Table], settings: DenoiseSettings, origin
     parts = [tables[kind] for kind in (Kind.CELLS, Kind.WITHDRAWN, Kind.KEPT) if kind in tables]
     groups = _group_rows(parts, origin)
     counts = _count_rows(tables, groups)
-    rows, group, users = _select_rows(tables, groups, counts["clicks"], settings)
+    pair_clicks = np.bincount(groups.pair, weights=counts["clicks"]).astype(np.int64)
+    rows, group, users = _select_rows(tables, groups, pair_clicks, settings)
     pair = groups.pair[group]
-    pair_clicks = np.bincount(groups.pair, weights=counts["clicks"]).astype(np.int64)[pair]
-    outcomes = apply_pair_rules(pair, rows.person, rows.page, rows.position, rows.clicks, pair_clicks, settings)
+    outcomes = apply_pair_rules(pair, rows.person, rows.page, rows.position, rows.clicks, pair_clicks[pair], settings)
     counts["users"] = users + _sum_by(group, outcomes.users, len(groups.pair))
     dropped = np.flatnonzero(outcomes.bits)  # rows of their own, by rules and user
     lost, of_group = rows.take(dropped), group[dropped]
     beside, example = group_rows([of_group, outcomes.bits[dropped], lost.person])
     counts_beside = {"users": np.zeros(len(example), dtype=np.int64)}
     for name in COUNTS:
-        values = np.ones(len(dropped), dtype=np.int64) if name == "impressions" else getattr(lost, name)
-        counts[name] = counts[name] - _sum_by(of_group, values, len(groups.pair))
-        counts_beside[name] = _sum_by(beside, values, len(example))
+        counts[name] = counts[name] - _sum_by(of_group, lost.count(name), len(groups.pair))
+        counts_beside[name] = _sum_by(beside, lost.count(name), len(example))
     present = np.flatnonzero(counts["impressions"])
     bits = np.concatenate([np.zeros(len(present), dtype=np.int64), outcomes.bits[dropped][example]])
     person = np.concatenate([np.zeros(len(present), dtype=np.int64), lost.person[example]])
@@ -211,26 +224,12 @@ def _count_rows(tables: Mapping[int, pa.Table], groups: Groups) -> dict[str, Int
     for name in COUNTS:
         weights = []
         if Kind.CELLS in tables:
-            weights.append(_sum_lists(tables[Kind.CELLS], name))
+            weights.append(read_integers(tables[Kind.CELLS][name]))
         for kind, sign in ((Kind.WITHDRAWN, -1), (Kind.KEPT, 1)):
             if kind in tables:
-                rows = tables[kind]
-                ones = np.ones(rows.num_rows, dtype=np.int64)
-                weights.append(sign * (ones if name == "impressions" else read_integers(rows[name])))
+                weights.append(sign * KeptRows.of(tables[kind]).count(name))
         counts[name] = _sum_by(groups.group, np.concatenate(weights), len(groups.pair))
     return counts
-
-
-def _sum_lists(cells: pa.Table, name: str) -> Ints:
-    """The rows of each cell, or the sum of their events."""
-    lengths = _measure_lists(cells)
-    if name == "impressions":
-        return lengths
-    return _sum_by(np.repeat(np.arange(len(lengths)), lengths), read_list(cells[name]), len(lengths))
-
-
-def _measure_lists(cells: pa.Table) -> Ints:
-    return np.asarray(pc.list_value_length(cells[LISTS[0]]).to_numpy()).astype(np.int64)
 
 
 def _sum_by(group: Ints, values: Ints, size: int) -> Ints:
@@ -239,7 +238,7 @@ def _sum_by(group: Ints, values: Ints, size: int) -> Ints:
 
 
 def _select_rows(
-    tables: Mapping[int, pa.Table], groups: Groups, clicks: Ints, settings: DenoiseSettings
+    tables: Mapping[int, pa.Table], groups: Groups, pair_clicks: Ints, settings: DenoiseSettings
 ) -> tuple[KeptRows, Ints, Ints]:
     """The rows that the rules on pairs need one by one, their groups, and the users of all others per group.
 
@@ -252,34 +251,46 @@ def _select_rows(
     if Kind.CELLS not in tables:
         return kept, of_kept, np.zeros(len(groups.pair), dtype=np.int64)
     cells, withdrawn = tables[Kind.CELLS], KeptRows.of(tables.get(Kind.WITHDRAWN))
-    lengths = _measure_lists(cells)
-    owner = np.repeat(np.arange(len(lengths)), lengths)
-    rows, group = KeptRows.of_cells(cells, owner), groups.group[: len(lengths)][owner]
-    is_chosen = _find_dropped(rows, groups, group, clicks, settings)
-    repeated = find_repeated(np.concatenate([mix_numbers(part.person, part.pair) for part in (rows, withdrawn, kept)]))
-    is_chosen[repeated[repeated < len(is_chosen)]] = True
-    users = _sum_by(group, np.where(is_chosen, 0, rows.users), len(groups.pair))
-    chosen = np.flatnonzero(is_chosen)
-    rows, group = rows.take(chosen), group[chosen]
+    of_cells = groups.group[: cells.num_rows]
+    borders = np.append(0, np.cumsum(read_integers(cells["impressions"])))
+    chosen = _choose_rows(cells, borders, groups.pair[of_cells], pair_clicks, (withdrawn, kept), settings)
+    owner = np.searchsorted(borders, chosen, side="right") - 1
+    rows, group = KeptRows.of_cells(cells, owner, chosen), of_cells[owner]
+    size = len(groups.pair)
+    users = _sum_by(of_cells, read_integers(cells["users"]), size) - _sum_by(group, rows.first, size)
     left = np.flatnonzero(~is_among(rows.page, np.unique(withdrawn.page)))
     return KeptRows.join([rows.take(left), kept]), np.concatenate([group[left], of_kept]), users
 
 
-def _find_dropped(
-    rows: KeptRows, groups: Groups, group: Ints, clicks: Ints, settings: DenoiseSettings
-) -> npt.NDArray[np.bool_]:
+def _choose_rows(
+    cells: pa.Table,
+    borders: Ints,
+    pair: Ints,
+    pair_clicks: Ints,
+    others: Sequence[KeptRows],
+    settings: DenoiseSettings,
+) -> Ints:
+    """The rows of cells whose user has more rows on the pair, and those that a rule would drop alone, in order."""
+    seed = np.repeat(read_integers(cells["pair"]), np.diff(borders))
+    hashes = [mix_numbers(read_integers(list_values(cells, "person")), seed)]
+    hashes += [mix_numbers(rows.person, rows.pair) for rows in others]
+    repeated = find_repeated(np.concatenate(hashes))
+    clicks_of_rows = list_values(cells, "clicks").to_numpy()
+    clicked = np.flatnonzero(clicks_of_rows)  # few
+    pair_of_clicked = pair[np.searchsorted(borders, clicked, side="right") - 1]
+    dropped = clicked[_drop_alone(clicks_of_rows[clicked].astype(np.int64), pair_clicks[pair_of_clicked], settings)]
+    chosen = [repeated[repeated < borders[-1]], dropped]
+    unclicked = np.flatnonzero(_drop_alone(np.zeros_like(pair_clicks), pair_clicks, settings))
+    if len(unclicked):  # only by a rule that drops users without clicks
+        rows = np.flatnonzero(np.repeat(is_among(pair, unclicked), np.diff(borders)))
+        chosen.append(rows[clicks_of_rows[rows] == 0])
+    return np.unique(np.concatenate(chosen))
+
+
+def _drop_alone(clicks: Ints, pair_clicks: Ints, settings: DenoiseSettings) -> Bools:
     """Whether the rules on pairs would drop each row if it were the only one of its user on the pair."""
-    pair_clicks = np.bincount(groups.pair, weights=clicks).astype(np.int64)
-    clicked = np.flatnonzero(rows.clicks)  # few; the others differ in their pair only
-    both = np.concatenate([np.zeros(len(pair_clicks), dtype=np.int64), rows.clicks[clicked]])
-    of_pair = np.concatenate([pair_clicks, pair_clicks[groups.pair[group[clicked]]]])
-    one = np.ones_like(both)
-    dropped = combine_pair_rules(UserRows(one, one, both), of_pair, settings) != 0
-    unclicked = np.flatnonzero(dropped[: len(pair_clicks)])
-    is_dropped = np.zeros(len(rows.pair), dtype=np.bool_)
-    is_dropped[clicked] = dropped[len(pair_clicks) :]
-    is_dropped |= np.equal(rows.clicks, 0) & is_among(groups.pair[group], unclicked)
-    return is_dropped
+    one = np.ones_like(clicks)
+    return np.not_equal(combine_pair_rules(UserRows(one, one, clicks), pair_clicks, settings), 0)
 
 
 def _build_tally(
@@ -305,28 +316,40 @@ def _build_tally(
         "page_mark": pa.array(numbers["page_mark"].astype(np.int32)),
         "bits": pa.array(bits.astype(np.int32)),
         "dropped_user": pa.array(person, mask=bits == 0),
-        **{name: pa.nulls(len(taken), pa.int64()) for name in ("row", "source")},
+        **{name: pa.nulls(len(taken), pa.int64()) for name in ("dropped_users", "row", "source")},
         **{name: pa.array(counts[name]) for name in (*COUNTS, "users")},
     }
     return pa.table(columns)
 
 
 def list_drops(drops: pa.Table) -> pa.Table:
-    """Counts of dropped rows as rows of the tally."""
-    size = drops.num_rows
-    nothing = {
-        **{name: pa.nulls(size, pa.string()) for name in ("query_id", "doc_id", "context")},
-        **{name: pa.nulls(size, pa.int32()) for name in ("position", "history")},
-        "shuffled": pa.nulls(size, pa.bool_()),
-        "system": pa.nulls(size, pa.string()),
-        "day": pa.nulls(size, pa.int32()),
-        "learned": pa.nulls(size, pa.bool_()),
-        "page_mark": pa.nulls(size, pa.int32()),
-    }
-    values = {"bits": drops["bits"].cast(pa.int32()), "dropped_user": drops["person"]}
-    values |= {name: drops[name] for name in ("row", "source")}
-    counts = {name: drops[name] for name in COUNTS} | {"users": pa.array(np.zeros(size, dtype=np.int64))}
-    return pa.table(nothing | values | counts)
+    """Dropped rows as rows of the tally: counts by rules, the events in the quarantine, and users by their rules.
+
+    All drops of a user must be here, but for those of the rules on pairs.
+    """
+    bits, person = read_integers(drops["bits"]), read_integers(drops["person"])
+    is_event = np.asarray(drops["row"].is_valid().to_numpy()).astype(np.bool_)
+    counted, events = np.flatnonzero(~is_event), drops.filter(pa.array(is_event))
+    group, example = group_rows([bits[counted]])
+    by_rules = {name: _sum_by(group, read_integers(drops[name])[counted], len(example)) for name in COUNTS}
+    order = np.argsort(person, kind="stable")
+    of_users = Ragged.of_sorted(person[order]).reduce(np.bitwise_or, bits[order])
+    rules, users = np.unique(of_users, return_counts=True)
+    parts = [
+        pa.table({"bits": bits[counted][example], **by_rules}),
+        events.select(["bits", "row", "source", *COUNTS]),
+        pa.table({"bits": rules, "dropped_users": users}),
+    ]
+    tally = pa.schema(_list_tally_fields())
+    joined = pa.concat_tables([tally.empty_table(), *parts], promote_options="permissive").select(tally.names)
+    for name in (*COUNTS, "users"):
+        joined = joined.set_column(joined.schema.get_field_index(name), name, joined[name].fill_null(0))
+    return joined.cast(tally)
+
+
+def _list_tally_fields() -> list[tuple[str, pa.DataType]]:
+    types = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "boolean": pa.bool_()}
+    return [(name, types[kind]) for name, kind in (column.split() for column in TALLY.split(", "))]
 
 
 def find_names(names: pa.Table, pair: Ints) -> pa.Table:
@@ -356,9 +379,9 @@ def _is_within(day: Ints, ranges: Sequence[tuple[dt.date, dt.date]]) -> Bools:
     return within
 
 
-def read_list(column: pa.ChunkedArray) -> Ints:
-    """The values of all lists of integers, one after the other."""
-    return read_integers(join_chunks(column).flatten())
+def list_values(cells: pa.Table, name: str) -> pa.Array:
+    """The values of all lists of a column, one after the other."""
+    return join_chunks(cells[_name_list(name)]).flatten()
 
 
 def read_codes(column: pa.ChunkedArray) -> Ints:

@@ -7,7 +7,7 @@ window drops one of its users for another reason. These pages are few.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from pipelines.labels.denoise.columns import read_integers
+from pipelines.labels.denoise.compact_places import expand_places
 from pipelines.labels.denoise.hashes import find_repeated, is_among
 from pipelines.labels.denoise.keys import divide_kind
 from pipelines.labels.denoise.kinds import LOG_DAY
@@ -24,7 +25,7 @@ from pipelines.labels.denoise.window_users import FILE_DAY
 from pipelines.labels.history import History
 from schemas.label_days import Kind
 from udfs.ragged import Ints
-from udfs.spark.bundles import BUNDLES, UNLABELLED, divide_rows, exchange, read_bundles
+from udfs.spark.bundles import BUNDLES, UNLABELLED, PackedBundles, collect_bundles, divide_rows, exchange
 from udfs.spark.worker import run_in_worker
 
 _JUDGED = (Kind.PLACES, Kind.ACTS, Kind.MARKS, Kind.MOVED)
@@ -40,9 +41,9 @@ def rejudge_pages(bundles: DataFrame, settings: DenoiseSettings, *, history: His
     """
 
     def rejudge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tables = read_bundles(batches, LOG_DAY)
-        touched = find_touched_pages(tables)
-        of_touched: Tables = {int(kind): _select_pages(tables[kind], touched) for kind in _JUDGED if kind in tables}
+        packed = collect_bundles(batches, LOG_DAY)
+        touched = find_touched_pages(packed)
+        of_touched = _read_pages(packed, lambda table: _select_pages(table, touched))
         of_days: Tables = {kind: _select_labelled(table) for kind, table in of_touched.items()}
         places = read_places(of_days, apart=LOG_DAY)
         withdrawn = list_kept(places, apply_page_rules(places, of_days, settings, history, apart=LOG_DAY))
@@ -55,8 +56,9 @@ def rejudge_pages(bundles: DataFrame, settings: DenoiseSettings, *, history: His
         if kept.num_rows:
             yield divide_kind(kept, buckets, Kind.KEPT)
         dropped = [count_dropped(places, judged, of_window.get(Kind.ACTS))]
-        if Kind.DROPS in tables:
-            dropped.append(_select_pages(tables[Kind.DROPS], touched, among=False))
+        untouched = packed.read(Kind.DROPS, lambda table: _select_pages(table, touched, among=False))
+        if untouched is not None:
+            dropped.append(untouched)
         drops = _add_counts(dropped)
         yield divide_rows(drops, read_integers(drops["person"]), buckets, Kind.DROPS)
 
@@ -65,16 +67,23 @@ def rejudge_pages(bundles: DataFrame, settings: DenoiseSettings, *, history: His
 
 def read_corrected(batches: Iterable[pa.RecordBatch]) -> Tables:
     """The rows of pages as a window has them, from those of its days and what `correct_users` changes."""
-    return correct_tables(read_bundles(batches, LOG_DAY))
+    return correct_tables(_read_pages(collect_bundles(batches, LOG_DAY), lambda table: table))
 
 
-def find_touched_pages(tables: Tables) -> Ints:
+def _read_pages(packed: PackedBundles, select: Callable[[pa.Table], pa.Table]) -> Tables:
+    """What pages are judged by, of those that are selected: the places of days are kept in little space."""
+    selects = dict.fromkeys(_JUDGED, select) | {Kind.PLACES: lambda table: expand_places(select(table))}
+    tables = {int(kind): packed.read(kind, select) for kind, select in selects.items()}
+    return {kind: table for kind, table in tables.items() if table is not None}
+
+
+def find_touched_pages(packed: PackedBundles) -> Ints:
     """The pages that users and events touch, and those with rows in the files of several days."""
     touched = [np.zeros(0, dtype=np.int64)]
-    if Kind.TOUCHED in tables:
-        touched.append(read_integers(tables[Kind.TOUCHED]["page"]))
-    if Kind.PAGES in tables:  # each once per day
-        pages = read_integers(tables[Kind.PAGES]["page"])
+    if (table := packed.read(Kind.TOUCHED)) is not None:
+        touched.append(read_integers(table["page"]))
+    if (table := packed.read(Kind.PAGES)) is not None:  # each once per day
+        pages = read_integers(table["page"])
         touched.append(pages[find_repeated(pages)])
     return np.unique(np.concatenate(touched))
 

@@ -171,8 +171,12 @@ def test_two_pairs_with_one_hash_are_refused() -> None:
 
 
 def test_drops_become_rows_of_the_tally() -> None:
-    counts = {name: [2] for name in ("impressions", "clicks", "carts", "purchases")}
-    drops = pa.table({"bits": [8], "person": [5], **counts, "row": [9], "source": [9]})
-    (row,) = list_drops(drops).to_pylist()
-    assert (row["bits"], row["dropped_user"], row["row"], row["impressions"], row["users"]) == (8, 5, 9, 2, 0)
-    assert row["query_id"] is None
+    counts = {name: [2, 3, 1, 1] for name in ("impressions", "clicks", "carts", "purchases")}
+    places = {name: [None, None, None, 9] for name in ("row", "source")}
+    drops = pa.table({"bits": [8, 8, 2, 4], "person": [5, 6, 6, 6], **counts, **places})
+    rows = list_drops(drops).to_pylist()
+    assert sorted((row["bits"], row["impressions"]) for row in rows if row["impressions"]) == [(2, 1), (4, 1), (8, 5)]
+    assert [(row["bits"], row["row"], row["source"]) for row in rows if row["row"] is not None] == [(4, 9, 9)]
+    users = {row["bits"]: row["dropped_users"] for row in rows if row["dropped_users"]}
+    assert users == {8: 1, 8 | 2 | 4: 1}, "each user once, by all of its rules"
+    assert all(row["users"] == 0 and row["query_id"] is None and row["dropped_user"] is None for row in rows)
