@@ -67,7 +67,7 @@ def sort_lines(lines: list[str]) -> list[str]:
 
 def shrink(line: str) -> str:
     """Return the same line on less data."""
-    return line.replace("--pages 40000", "--pages 3000 --set queries=40")
+    return line.replace("--pages 40000", "--pages 1000 --set queries=15 --set documents=12")
 
 
 def test_every_command_has_an_example_and_each_of_them_works(tmp_path: Path, environment: dict[str, str]) -> None:
