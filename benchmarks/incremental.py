@@ -1,201 +1,158 @@
-"""Time of a label run over a window of days: from scratch, and where all days but the last are known.
+"""Whole `assay label` commands over a window of days: from scratch, and where all days but the last are kept.
 
-python -m benchmarks.incremental --impressions 200000 --days 28
+    python -m benchmarks.incremental --impressions 1000000 --days 28
+    python -m benchmarks.incremental --impressions 1000000 --days 28 --format csv
 
 Simulates a log with one folder per day, commits the window that ends a day before the last one, and then times the run
-of the last day, with all of its checks: incrementally and from scratch, each in a session as `assay label` opens it,
-and once more in the same session. Wall time varies by load, so processor time is printed too. At the end the counts
-must be equal, and the labels to 1e-9. With `--copies`, each page is logged several times, with other ids of page, user
-and event: a large log without a long simulation.
+of the last day both ways, each in a process of its own with all of its checks. At the end the counts must be equal, and
+the labels to 1e-9. With `--copies`, each page is logged several times, with other ids of page, user and event: a large
+log without a long simulation.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime as dt
+import json
+import os
+import shlex
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from functools import reduce
-from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from benchmarks.commands import ASSAY
+from benchmarks.label_scale import OTHER_IDS, connect, copy_rows
+from benchmarks.memory import watch_peaks
 
-from benchmarks.memory import measure_processor_seconds, watch_peaks
-from jobs.support.session import open_session
-from pipelines.config.model import Config
-from pipelines.config.spark import SparkSettings
-from pipelines.label import label
-from pipelines.plan import define_labelling, list_inputs, look_ahead
-from pipelines.simulation.settings import SimulationSettings
-from pipelines.simulation.simulate import simulate
-from pipelines.warehouse.runs import Manifest
-from pipelines.warehouse.tables import read_table
-
-SHOWN = 10
+SHOWN = 10.5  # impressions of a page, with those of crawlers
 FIRST = dt.date(2026, 1, 5)
-NAME = "assay benchmark incremental"
 ROUNDING = 1e-9
-
-
-@dataclass(frozen=True)
-class Timing:
-    """One timed run."""
-
-    wall: float
-    processor: float
-    manifest: Manifest
-
-    def compare(self, scratch: Timing) -> str:
-        """The shares of the time from scratch."""
-        return f"{self.wall / scratch.wall:.1%} of the time, {self.processor / scratch.processor:.1%} of processor time"
+WAYS = ("incremental", "scratch")
 
 
 def main() -> None:
-    """Prepare the log and the window before the last day, then time the last day in all four ways."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Prepare the log and the window before the last day, then time the last day both ways."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--impressions", type=int, default=200_000, help="per day")
     parser.add_argument("--days", type=int, default=28)
     parser.add_argument("--queries", type=int, default=5_000)
     parser.add_argument("--copies", type=int, default=1)
-    parser.add_argument("--memory", default="3g")
+    parser.add_argument("--format", choices=("parquet", "csv"), default="parquet", help="of the log")
     parser.add_argument("--folder", help="where to keep log and warehouses for another call; default: a temporary one")
-    parser.add_argument("--prepare", action="store_true", help="stop before anything is timed")
     arguments = parser.parse_args()
-    partitions = str(8 + arguments.days * arguments.impressions // 500_000)
-    settings = {"spark.driver.memory": arguments.memory, "spark.sql.shuffle.partitions": partitions}
-    spark = SparkSettings(master="local[2]", settings=settings)
     folder = Path(arguments.folder or tempfile.mkdtemp(prefix="incremental-"))
     try:
         if not (folder / "before").exists():
-            prepare(spark, folder, arguments)
-        if not arguments.prepare:
-            measure(spark, folder, arguments.days)
+            prepare(folder, arguments)
+        measure(folder, arguments.days)
     finally:
         if arguments.folder is None:
             shutil.rmtree(folder)
 
 
-def prepare(settings: SparkSettings, folder: Path, arguments: argparse.Namespace) -> None:
+def prepare(folder: Path, arguments: argparse.Namespace) -> None:
     """Simulate the log, and commit the window that ends a day before the last one."""
-    days = arguments.days
-    with open_session(settings, NAME) as spark:
-        _write_log(spark, folder, arguments)
-        config = _configure(folder, "incremental", days)
-        _time(spark, config, _last_day(days) - dt.timedelta(days=1), "the window before, all new")
+    days = arguments.days + 1
+    if not (folder / "simulated").exists():
+        pages = round(arguments.impressions * days / SHOWN / arguments.copies)
+        values = {"queries": arguments.queries, "days": days, "start": FIRST}
+        options = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
+        call = [*ASSAY, "simulate", "--to", f"{folder}/simulated", "--pages", str(pages), *options]
+        subprocess.run(call, check=True, capture_output=True)
+    for name in OTHER_IDS:
+        for number in range(days):
+            _write_day(folder, name, FIRST + dt.timedelta(days=number), arguments)
+    for way in WAYS:
+        log = {
+            name: {"path": f"{folder}/{name}/{{date}}", "days": arguments.days, "format": arguments.format}
+            for name in OTHER_IDS
+        }
+        config = {"inputs": log, "warehouse": str(folder / way), "labels": {"incremental": way == "incremental"}}
+        (folder / f"{way}.yaml").write_text(json.dumps(config), "utf-8")
+    print(f"the window before, all new: {_run(folder, 'incremental', days - 2):.1f} s", flush=True)
     (folder / "incremental").rename(folder / "before")
 
 
-def measure(settings: SparkSettings, folder: Path, days: int) -> None:
-    """Time the last day in both ways, each cold in a Java of its own, and then warm."""
-    _restore(folder)
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as apart:
-        ways = [apart.submit(_measure_way, settings, folder, kind, days) for kind in ("incremental", "scratch")]
-        incremental, scratch = (way.result() for way in ways)
-    for name, one, other in zip(("cold", "warm"), incremental, scratch, strict=True):
-        print(f"{name}: {one.compare(other)}", flush=True)
-    with open_session(settings, NAME) as spark:
-        _compare_results(spark, folder, incremental[1].manifest, scratch[1].manifest)
+def _write_day(folder: Path, name: str, day: dt.date, arguments: argparse.Namespace) -> None:
+    """The rows of a day in the order of their times, a file for each copy."""
+    target = folder / name / str(day)
+    if target.exists():
+        return
+    started = target.with_name(f".{day}")
+    shutil.rmtree(started, ignore_errors=True)
+    started.mkdir(parents=True)
+    source = f"(FROM read_parquet('{folder}/simulated/{name}/*.parquet') WHERE ts::DATE = '{day}')"
+    order = "ts, serp_id, position" if name == "impressions" else "ts, event_id"
+    for copy in range(arguments.copies):
+        copy_rows(source, started / f"{copy:03d}.{arguments.format}", name, copy, order=order)
+    started.rename(target)
 
 
-def _measure_way(settings: SparkSettings, folder: Path, kind: str, days: int) -> list[Timing]:
-    """Time the last day in one way: in a new session, and again in the same one."""
-    last, config = _last_day(days), _configure(folder, kind, days)
-    local = look_ahead(define_labelling(config), last)
-    size, spark_bytes = (None, None) if local is None else (local.bytes, local.spark_bytes)
-    with open_session(settings, NAME, input_bytes=size, spark_bytes=spark_bytes) as spark:
-        cold = _time(spark, config, last, f"{kind}, cold")
-        _restore(folder, kind)
-        return [cold, _time(spark, config, last, f"{kind}, warm")]
+def measure(folder: Path, days: int) -> None:
+    """Time the last day both ways, and compare what they published."""
+    shutil.rmtree(folder / "incremental", ignore_errors=True)
+    shutil.copytree(folder / "before", folder / "incremental", copy_function=os.link)  # its files never change
+    shutil.rmtree(folder / "scratch", ignore_errors=True)
+    seconds = {way: _run(folder, way, days) for way in WAYS}
+    manifests = {way: _read_manifest(folder / way, days) for way in WAYS}
+    for way, manifest in manifests.items():
+        stages = ", ".join(f"{name} {value:.1f}" for name, value in manifest["seconds"].items())
+        rows = manifest["labels"]["read"]["impressions"]
+        print(f"{way}: {seconds[way]:.1f} s ({stages}); {rows:,} impressions", flush=True)
+    print(f"{seconds['incremental'] / seconds['scratch']:.1%} of the time from scratch; load {os.getloadavg()[0]:.1f}")
+    compare_results(folder, manifests)
 
 
-def _compare_results(spark: SparkSession, folder: Path, incremental: Manifest, scratch: Manifest) -> None:
-    """Raise unless the counts are equal, and the labels to rounding."""
-    for name in ("read", "kept", "dropped", "attributions"):
-        if incremental.labels[name] != scratch.labels[name]:
-            raise AssertionError(f"{name} differs: {incremental.labels[name]}, from scratch {scratch.labels[name]}")
-    # Of these runs: the warehouse of the incremental one also has the window before.
-    runs = {"incremental": incremental.run, "scratch": scratch.run}
-    tables = {
-        kind: read_table(spark, str(folder / kind), "labels").where(F.col("run") == run) for kind, run in runs.items()
-    }
-    numbers = [name for name, kind in tables["scratch"].dtypes if kind in {"double", "float"}]
-    exact = [name for name in tables["scratch"].columns if name not in {*numbers, "query_id", "doc_id", "dt", "run"}]
-    one, two = (table.alias(kind) for kind, table in tables.items())
-    both = one.join(two, on=["query_id", "doc_id"], how="full")
-    difference = F.greatest(
-        *[F.coalesce(F.abs(F.col(f"incremental.{name}") - F.col(f"scratch.{name}")), F.lit(0.0)) for name in numbers]
-    )
-    same_nulls = [F.col(f"incremental.{n}").isNull() == F.col(f"scratch.{n}").isNull() for n in numbers]
-    same = [F.col(f"incremental.{name}").eqNullSafe(F.col(f"scratch.{name}")) for name in exact]
-    unequal = F.when(reduce(Column.__and__, [*same, *same_nulls]), 0).otherwise(1)
-    row = both.agg(F.count("*").alias("rows"), F.max(difference).alias("largest"), F.sum(unequal).alias("unequal"))
-    figures = row.collect()[0]
-    print(f"{figures.rows:,} labels, largest difference {figures.largest:.1e}, {figures.unequal} unequal", flush=True)
-    if figures.unequal or figures.largest > ROUNDING:
-        raise AssertionError("the labels differ from those from scratch")
-
-
-def _last_day(days: int) -> dt.date:
-    return FIRST + dt.timedelta(days=days)
-
-
-def _restore(folder: Path, *kinds: str) -> None:
-    """The warehouses of these ways, by default of both, as they were before the last day."""
-    for kind in kinds or ("incremental", "scratch"):
-        shutil.rmtree(folder / kind, ignore_errors=True)
-        if kind == "incremental":
-            shutil.copytree(folder / "before", folder / kind)
-
-
-def _write_log(spark: SparkSession, folder: Path, arguments: argparse.Namespace) -> None:
-    """A log with a folder per day, of one day more than a window has."""
-    days = arguments.days + 1
-    pages = arguments.impressions * days // SHOWN // arguments.copies
-    settings = SimulationSettings(pages=pages, queries=arguments.queries, days=days, start=FIRST.isoformat())
-    log = simulate(spark, settings)
-    for name, rows in (("impressions", log.impressions), ("interactions", log.interactions)):
-        if (folder / name).exists():
-            continue
-        dated = _copy_rows(rows, arguments.copies).withColumn("day", F.to_date("ts"))
-        dated.repartition("day").write.partitionBy("day").parquet(str(folder / name))
-        for part in (folder / name).glob("day=*"):
-            part.rename(folder / name / part.name.removeprefix("day="))
-
-
-def _copy_rows(rows: DataFrame, copies: int) -> DataFrame:
-    """The rows several times, the copies with other ids of page, user, session and event."""
-    copied = rows.withColumn("copy", F.explode(F.sequence(F.lit(1), F.lit(copies))))
-    for name in {"serp_id", "user_id", "session_id", "event_id"} & set(rows.columns):
-        other = F.concat(name, F.lit("~"), "copy")
-        copied = copied.withColumn(name, F.when(F.col("copy") == 1, F.col(name)).otherwise(other))
-    return copied.drop("copy")
-
-
-def _configure(folder: Path, kind: str, days: int) -> Config:
-    log = {name: {"path": f"{folder}/{name}/{{date}}", "days": days} for name in ("impressions", "interactions")}
-    return Config.model_validate(
-        {"inputs": log, "warehouse": str(folder / kind), "labels": {"incremental": kind == "incremental"}}
-    )
-
-
-def _time(spark: SparkSession, config: Config, date: dt.date, what: str) -> Timing:
-    start, spent = time.monotonic(), measure_processor_seconds()
+def _run(folder: Path, way: str, number: int) -> float:
+    """Label the window that ends with a day; returns the seconds of the command."""
+    date = FIRST + dt.timedelta(days=number)
+    call = [*ASSAY, "label", "--config", f"{folder}/{way}.yaml", "--date", str(date)]
+    start = time.monotonic()
     with watch_peaks() as peaks:
-        manifest = label(spark, config, date, listings=list_inputs(config, date)).manifest
-    seconds, spent = time.monotonic() - start, measure_processor_seconds() - spent
-    stages = ", ".join(f"{name} {value:.1f}" for name, value in manifest.seconds.items())
-    print(
-        f"{what}: {seconds:.1f} s ({stages}), {spent:.0f} s of processor time; "
-        f"{manifest.labels['read']['impressions']:,} impressions; "
-        f"{peaks['driver (JVM)']:,} MB in Java, {peaks.get('worker (Python)', 0):,} MB in the largest worker",
-        flush=True,
-    )
-    return Timing(seconds, spent, manifest)
+        done = subprocess.run(call, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{shlex.join(call)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+    seconds = time.monotonic() - start
+    print(f"{way}: {', '.join(f'{size:,} MB in {name}' for name, size in peaks.items())}", flush=True)
+    return seconds
+
+
+def _read_manifest(warehouse: Path, number: int) -> dict[str, Any]:
+    """The manifest of the only run of a date."""
+    (file,) = (warehouse / "runs" / str(FIRST + dt.timedelta(days=number))).glob("*.json")
+    manifest: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    return manifest
+
+
+def compare_results(folder: Path, manifests: dict[str, dict[str, Any]]) -> None:
+    """Raise unless the counts are equal, and the labels to rounding."""
+    one, two = (manifests[way]["labels"] for way in WAYS)
+    for name in ("read", "kept", "dropped", "attributions"):
+        if one[name] != two[name]:
+            raise AssertionError(f"{name} differs: {one[name]}, from scratch {two[name]}")
+    with connect() as connection:
+        for way in WAYS:
+            place = folder / way / manifests[way]["tables"]["labels"]["path"]
+            connection.execute(f"CREATE VIEW {way} AS FROM read_parquet('{place}/*.parquet')")
+        columns = connection.execute("DESCRIBE scratch").fetchall()
+        numbers = [name for name, kind, *_ in columns if kind in ("DOUBLE", "FLOAT")]
+        exact = [name for name, *_ in columns if name not in (*numbers, "dt", "run")]
+        gap = ", ".join(f"abs(one.{name} - two.{name})" for name in numbers)
+        differs = " OR ".join(
+            [f"one.{name} IS DISTINCT FROM two.{name}" for name in exact]
+            + [f"(one.{name} IS NULL) != (two.{name} IS NULL)" for name in numbers]
+        )
+        ((rows, largest, unequal),) = connection.execute(
+            f"SELECT count(*), max(greatest({gap})), count(*) FILTER ({differs}) "
+            "FROM incremental one FULL JOIN scratch two USING (query_id, doc_id)"
+        ).fetchall()
+    print(f"{rows:,} labels, largest difference {largest:.1e}, {unequal} unequal", flush=True)
+    if unequal or largest > ROUNDING:
+        raise AssertionError("the labels differ from those from scratch")
 
 
 if __name__ == "__main__":

@@ -59,17 +59,23 @@ def write_log(copies: int) -> Path:
     if not simulated.exists():
         options = ["--to", str(simulated), "--pages", str(PAGES)]
         subprocess.run([*ASSAY, "simulate", *options], check=True, capture_output=True)
-    for name, ids in OTHER_IDS.items():
+    for name in OTHER_IDS:
         (folder / name).mkdir(parents=True, exist_ok=True)
         for copy in range(copies):
             target = folder / name / f"{copy:03d}.parquet"
             if not target.exists():
-                other = ", ".join(f"{column} || '~{copy}' AS {column}" for column in ids)
-                rows = f"SELECT * REPLACE ({other}) FROM read_parquet('{simulated}/{name}/*.parquet')"
-                with _connect() as connection:
-                    connection.execute(f"COPY ({rows}) TO '{target}.part' (FORMAT parquet, ROW_GROUP_SIZE {ROW_GROUP})")
-                Path(f"{target}.part").rename(target)
+                copy_rows(f"read_parquet('{simulated}/{name}/*.parquet')", target, name, copy)
     return folder
+
+
+def copy_rows(source: str, target: Path, name: str, copy: int, order: str | None = None) -> None:
+    """Write the rows of a table of a log to a Parquet or CSV file, with ids of this copy."""
+    other = ", ".join(f"{column} || '~{copy}' AS {column}" for column in OTHER_IDS[name])
+    rows = f"SELECT * REPLACE ({other}) FROM {source}" + ("" if order is None else f" ORDER BY {order}")
+    options = f"FORMAT parquet, ROW_GROUP_SIZE {ROW_GROUP}" if target.suffix == ".parquet" else "FORMAT csv, HEADER"
+    with connect() as connection:
+        connection.execute(f"COPY ({rows}) TO '{target}.part' ({options})")
+    Path(f"{target}.part").rename(target)
 
 
 def measure(folder: Path, command: Sequence[str]) -> dict[str, float]:
@@ -99,7 +105,7 @@ def measure(folder: Path, command: Sequence[str]) -> dict[str, float]:
     }
 
 
-def _connect() -> duckdb.DuckDBPyConnection:
+def connect() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config={"threads": 2})
     connection.execute("SET enable_progress_bar = false")
     return connection
@@ -108,7 +114,7 @@ def _connect() -> duckdb.DuckDBPyConnection:
 def _apply_rules(folder: str) -> tuple[int, float]:
     """The rows of the log, and how long the rules take."""
     start = time.monotonic()
-    with _connect() as connection:
+    with connect() as connection:
         for name, draw in (("impressions", ", hash(serp_id) AS draw"), ("interactions", "")):
             connection.execute(f"CREATE VIEW {name} AS SELECT *{draw} FROM read_parquet('{folder}/{name}/*.parquet')")
         label_rules.apply_rules(connection)
