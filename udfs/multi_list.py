@@ -16,6 +16,7 @@ from udfs.conventions import Conventions, read_conventions
 from udfs.exposure import Exposure, count_exposure
 from udfs.ragged import Floats, Ints, Ragged
 from udfs.registry import parse_metrics
+from udfs.sorting import sort_distinct
 from udfs.tables import TableReader, convert_like, hash_ids
 
 Frame = TypeVar("Frame")
@@ -65,7 +66,7 @@ def evaluate_systems(
     parts = [_select_placed(collected, part, block.cut(depth)) for part, block, _ in collected.blocks()]
     system, doc, rank, row = np.concatenate([np.zeros((4, 0), dtype=np.int64), *parts], axis=1)
     lists = np.bincount(collected.system[collected.lists.lengths > 0], minlength=len(collected.systems))
-    catalogue_size = len(np.unique(hash_ids(catalogue.ids("doc_id"))[0]))
+    catalogue_size = len(sort_distinct(hash_ids(catalogue.ids("doc_id"))[0]))
 
     def exposure_at(k: int | None) -> Exposure:
         inside = np.ones(len(rank), dtype=np.bool_) if k is None else rank <= k

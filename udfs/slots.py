@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from udfs.ragged import Ints
+from udfs.sorting import sort_distinct
 
 Keys = npt.NDArray[np.uint64]
 
@@ -38,7 +39,7 @@ class Slots:
         """The positions of all keys that occur more than once."""
         keys = self.keys[self._apart]
         same = np.flatnonzero(keys[1:] == keys[:-1])
-        return np.unique(
+        return sort_distinct(
             np.concatenate((self._again, self._first[self._again], self._apart[same], self._apart[same + 1]))
         )
 

@@ -29,6 +29,7 @@ from schemas.errors import ConfigurationError, DataQualityError, InputError, did
 from schemas.outputs import QUARANTINE
 from schemas.spark_errors import raise_input_errors
 from schemas.table import NOT_ONE_OF
+from udfs.sorting import sort_distinct
 from udfs.xxhash import hash_like_spark
 
 PAGE = "serp_id"
@@ -85,7 +86,7 @@ class ValidatedInputs:
             return samples
         events = samples[PAGE]
         pages = hash_like_spark(events[PAGE].combine_chunks().cast(pa.large_string()))
-        others = find_shown(self._other_days, np.unique(pages))
+        others = find_shown(self._other_days, sort_distinct(pages))
         return {**samples, PAGE: events.filter(pa.array(~np.isin(pages, others)))}
 
     def count_inspected(self) -> dict[str, int]:

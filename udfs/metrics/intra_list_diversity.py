@@ -6,6 +6,7 @@ from udfs.block import Block, safe_ratio
 from udfs.categories import CategorySets
 from udfs.ragged import Floats, Ints, Ragged
 from udfs.registry import metric
+from udfs.sorting import sort_distinct
 
 PAIRS_AT_ONCE = 1 << 22  # bounds memory where long lists have few categories
 
@@ -60,6 +61,6 @@ def _count_alike(lists: Ragged, number: Ints, sets: CategorySets) -> Ints:
         some = slice(rows.offsets[part.start], rows.offsets[part.stop])
         pairs = Ragged.of_lengths(earlier[some])
         other = doc[order][place[some][pairs.owner] - pairs.place]
-        both = np.unique(doc[some][pairs.owner] * len(number) + other)
+        both = sort_distinct(doc[some][pairs.owner] * len(number) + other)
         alike += np.bincount(both // len(number), minlength=len(number))
     return alike

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from schemas.table import MAX_TEXT, Column, Table
 from udfs.ragged import Bools, Ints
+from udfs.sorting import sort_distinct
 from udfs.spark.bundles import ROWS_AT_ONCE, collect_rows
 from udfs.spark.files import FilePart, cast_columns, read_file_part
 from udfs.xxhash import hash_like_spark
@@ -174,7 +175,7 @@ def _count_choices(rows: pa.Table, names: Sequence[str]) -> dict[tuple[str, str]
 def sketch_hashes(hashes: Sequence[Ints]) -> Ints:
     """The smallest distinct hashes, as unsigned numbers: what the number of distinct values is estimated from."""
     joined = np.concatenate([np.zeros(0, dtype=np.int64), *hashes]).view(np.uint64)
-    return np.unique(joined)[:SKETCHED].view(np.int64)
+    return sort_distinct(joined)[:SKETCHED].view(np.int64)
 
 
 def merge_sketches(sketches: Sequence[Mapping[str, Ints]]) -> dict[str, Ints]:

@@ -19,12 +19,12 @@ from pipelines.labels.denoise.registry import UNATTRIBUTED, rule_bit
 from pipelines.labels.denoise.settings import DenoiseSettings
 from pipelines.labels.history import History, Read
 from udfs.ragged import Bools, Floats, Ints, Ragged
+from udfs.sorting import sort_in_groups
 
 KINDS = {"clicks": CLICK, "carts": CART, "purchases": PURCHASE}
 _COMPARED = 64  # positions of a page that are compared with each other, the bits of a word
 _NEVER = np.iinfo(np.int64).min
 _MICROS = 1e6
-_KEY_BITS = 63
 
 
 class PageMark(IntFlag):
@@ -82,22 +82,8 @@ class PageOutcomes:
 
 
 def sort_rows(page: Ints, document: Ints, kind: Ints, position: Ints, ts: Ints, ties: tuple[Ints, ...]) -> Ints:
-    """The order of `PageRows`: by page and document, impressions before events, the highest place first.
-
-    Sorted by one number that has all of the page and the upper bits of the document, as many as it can hold; what that
-    leaves in disorder, mostly the events of a result beside its impression, is sorted by everything. So the order of a
-    page does not depend on the other pages.
-    """
-    width = int(page.max(initial=0)).bit_length()
-    upper = ((document.view(np.uint64) ^ np.uint64(1 << 63)) >> np.uint64(width + 1)).astype(np.int64)
-    key = (page << (_KEY_BITS - width)) | upper
-    order = np.argsort(key)
-    groups = Ragged.of_sorted(key[order])
-    several = np.flatnonzero(groups.lengths[groups.owner] > 1)
-    rows = order[several]
-    keys = [*(tie[rows] for tie in ties), ts[rows], position[rows], kind[rows] != IMPRESSION, document[rows], key[rows]]
-    order[several] = rows[np.lexsort(keys)]
-    return order
+    """The order of `PageRows`: by page and document, impressions before events, the highest place first."""
+    return sort_in_groups(page, document, (*ties, ts, position, kind != IMPRESSION))
 
 
 def apply_rules(rows: PageRows, settings: DenoiseSettings, history: History | None) -> PageOutcomes:

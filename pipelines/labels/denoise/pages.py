@@ -23,6 +23,7 @@ from pipelines.labels.denoise.settings import DenoiseSettings
 from pipelines.labels.history import History
 from schemas.label_days import Kind
 from udfs.ragged import Ints
+from udfs.sorting import sort_distinct
 from udfs.spark.bundles import BUNDLES, divide_rows, exchange, read_bundles, unpack_rows
 from udfs.spark.files import narrow_numbers
 from udfs.spark.references import store_bundles
@@ -106,7 +107,7 @@ def _keep_pages(tables: Mapping[int, pa.Table], buckets: int) -> Iterator[pa.Rec
             yield divide_kind(tables[kind], buckets, kind)
     none = np.zeros(0, dtype=np.int64)
     shown = pd.unique(read_integers(tables[Kind.PLACES]["page"])) if Kind.PLACES in tables else none
-    acted = np.unique(read_integers(tables[Kind.ACTS]["page"])) if Kind.ACTS in tables else none
+    acted = sort_distinct(read_integers(tables[Kind.ACTS]["page"])) if Kind.ACTS in tables else none
     pages = np.concatenate([shown, acted[~is_among(acted, shown)]])
     table = pa.table({"page": pa.array(pages), "shown": pa.array(np.arange(len(pages)) < len(shown))})
     yield divide_kind(table, buckets, Kind.PAGES)

@@ -18,6 +18,7 @@ from pipelines.labels.denoise.hashes import MIXER, find_repeated, mix_numbers
 from pipelines.labels.denoise.kinds import DRAWS
 from pipelines.labels.denoise.settings import DenoiseSettings
 from udfs.ragged import Ints, Ragged
+from udfs.sorting import sort_in_groups
 
 _WIDEST = 1 << 62
 
@@ -55,7 +56,8 @@ def number_user_rows(pair: Ints, person: Ints, page: Ints, position: Ints, click
     """
     number, rows, user_clicks = np.ones_like(pair), np.ones_like(pair), clicks.copy()
     several = find_repeated(mix_numbers(person, pair))
-    order = several[np.lexsort((position[several], page[several], person[several], pair[several]))]
+    user, _ = group_rows([pair[several], person[several]])
+    order = several[sort_in_groups(user, page[several], (position[several],))]
     users = Ragged.of_sorted(pair[order], person[order])
     number[order], rows[order] = users.place, users.lengths[users.owner]
     user_clicks[order] = users.reduce(np.add, clicks[order])[users.owner]

@@ -30,6 +30,7 @@ from pipelines.labels.history import History, Outcome, Read
 from schemas.errors import DataQualityError
 from schemas.label_days import Kind
 from udfs.ragged import Bools, Ints, Ragged
+from udfs.sorting import sort_distinct
 from udfs.spark.bundles import BUNDLES, exchange, read_bundles
 from udfs.spark.files import narrow_numbers
 from udfs.spark.worker import run_in_worker
@@ -258,7 +259,7 @@ def _select_rows(
     rows, group = KeptRows.of_cells(cells, owner, chosen), of_cells[owner]
     size = len(groups.pair)
     users = _sum_by(of_cells, read_integers(cells["users"]), size) - _sum_by(group, rows.first, size)
-    left = np.flatnonzero(~is_among(rows.page, np.unique(withdrawn.page)))
+    left = np.flatnonzero(~is_among(rows.page, sort_distinct(withdrawn.page)))
     return KeptRows.join([rows.take(left), kept]), np.concatenate([group[left], of_kept]), users
 
 
@@ -284,7 +285,7 @@ def _choose_rows(
     if len(unclicked):  # only by a rule that drops users without clicks
         rows = np.flatnonzero(np.repeat(is_among(pair, unclicked), np.diff(borders)))
         chosen.append(rows[clicks_of_rows[rows] == 0])
-    return np.unique(np.concatenate(chosen))
+    return sort_distinct(np.concatenate(chosen))
 
 
 def _drop_alone(clicks: Ints, pair_clicks: Ints, settings: DenoiseSettings) -> Bools:

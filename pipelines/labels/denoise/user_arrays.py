@@ -15,6 +15,7 @@ from pipelines.labels.denoise.hashes import find_repeated, is_among, mix_numbers
 from pipelines.labels.denoise.kinds import CLICK, DAY_MICROS, EVERY_DAY
 from pipelines.labels.denoise.settings import DenoiseSettings
 from udfs.ragged import Bools, Floats, Ints, Ragged
+from udfs.sorting import sort_distinct
 
 GIVEN, BY_CLICK, AMBIGUOUS, NO_CLICK, NO_USER = range(5)
 ATTRIBUTIONS = ("given", "click", "ambiguous", "none", "no_user")  # where the page of an event comes from
@@ -108,7 +109,7 @@ def find_split_users(suspect: Ints, page: Ints, day: Ints, log_day: Ints) -> Int
     files = log_day[order]
     several = pages.reduce(np.minimum, files) != pages.reduce(np.maximum, files)
     of_pages = suspect[order][pages.offsets[:-1][several]]
-    return np.unique(np.concatenate([of_pages, suspect[day != log_day]]))
+    return sort_distinct(np.concatenate([of_pages, suspect[day != log_day]]))
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from pipelines.labels.denoise.window_users import FILE_DAY
 from pipelines.labels.history import History
 from schemas.label_days import Kind
 from udfs.ragged import Ints
+from udfs.sorting import sort_distinct
 from udfs.spark.bundles import BUNDLES, UNLABELLED, PackedBundles, collect_bundles, divide_rows, exchange
 from udfs.spark.worker import run_in_worker
 
@@ -85,7 +86,7 @@ def find_touched_pages(packed: PackedBundles) -> Ints:
     if (table := packed.read(Kind.PAGES)) is not None:  # each once per day
         pages = read_integers(table["page"])
         touched.append(pages[find_repeated(pages)])
-    return np.unique(np.concatenate(touched))
+    return sort_distinct(np.concatenate(touched))
 
 
 def correct_tables(tables: Tables) -> Tables:

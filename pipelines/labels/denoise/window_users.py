@@ -29,6 +29,7 @@ from pipelines.labels.denoise.user_arrays import (
 from pipelines.labels.denoise.users import build_acts, count_origins, read_events
 from schemas.label_days import Kind
 from udfs.ragged import Ints
+from udfs.sorting import sort_distinct
 from udfs.spark.bundles import BUNDLES, build_bundles, exchange, read_bundles
 from udfs.spark.worker import run_in_worker
 
@@ -72,7 +73,7 @@ def correct_users(bundles: DataFrame, settings: DenoiseSettings, *, window_days:
             yield divide_kind(moved, buckets, Kind.MOVED)
             yield divide_kind(acts, buckets, Kind.ACTS)
             yield build_bundles(np.zeros(1, dtype=np.int64), [counts], Kind.ATTRIBUTIONS)
-        pages = pa.table({"page": pa.array(np.unique(np.concatenate(touched)))})
+        pages = pa.table({"page": pa.array(sort_distinct(np.concatenate(touched)))})
         yield divide_kind(pages, buckets, Kind.TOUCHED)
 
     return exchange(bundles, buckets).mapInArrow(run_in_worker(correct), BUNDLES)
@@ -88,7 +89,7 @@ def find_affected_users(tables: Mapping[int, pa.Table], settings: DenoiseSetting
     affected = find_split_users(suspect, page, ts // DAY_MICROS, log_day)
     if Kind.FLAGS in tables:
         flagged, days = (read_integers(tables[Kind.FLAGS][name]) for name in ("suspect", "day"))
-        affected = np.union1d(affected, flagged[days == EVERY_DAY])
+        affected = sort_distinct(np.concatenate([affected, flagged[days == EVERY_DAY]]))
     rows = np.flatnonzero(is_among(suspect, affected))
     suspect, page, ts, log_day = suspect[rows], page[rows], ts[rows], log_day[rows]
     crawler = read_flags(visits["crawler"])[rows]
@@ -113,7 +114,7 @@ def correct_events(table: pa.Table, users: AffectedUsers, window_days: float) ->
     """The events to remove from pages of their days, the same as the window has them, and changes in attributions."""
     events = read_events(table)
     of_affected = np.flatnonzero(is_among(events.suspect, users.suspect) & ~events.nameless)
-    rows = np.union1d(find_candidates(events), of_affected)
+    rows = sort_distinct(np.concatenate([find_candidates(events), of_affected]))
     table = table.take(pa.array(rows))
     events, log_day = read_events(table), read_integers(table[LOG_DAY])
     ways = [attribute_events(events, window_days)]
