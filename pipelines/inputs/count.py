@@ -149,12 +149,12 @@ def count_rows(table: ConformedTable, request: CountRequest) -> CountResult:
 
 
 def dump_result(result: CountResult) -> dict[str, Any]:
-    """The result as JSON, its values in the order of the request."""
+    """The result as JSON, its values by what they count: in another process, a request may have another order."""
     return {
         "rows": asdict(result.rows),
         "systems": sorted(result.systems),
         "text_bytes": result.text_bytes,
-        "values": list(result.values.values()),
+        "values": {repr(key): value for key, value in result.values.items()},
     }
 
 
@@ -166,7 +166,7 @@ def load_result(stored: Mapping[str, Any], request: CountRequest) -> CountResult
         split_systems=frozenset(),
         max_grade=None,
         text_bytes=stored["text_bytes"],
-        values=dict(zip(request.aggregates, stored["values"], strict=True)),
+        values={key: stored["values"][repr(key)] for key in request.aggregates},
         sample=None,
     )
 

@@ -1,5 +1,6 @@
 """Counts of days, added up over windows."""
 
+import json
 from typing import Any
 
 from pipelines.inputs.count import CountRequest, CountResult, RowAggregate, RowCount, dump_result, load_result
@@ -45,6 +46,9 @@ def test_counts_of_days_add_up_to_those_of_the_window() -> None:
     assert merged.values == {TOTAL: 17, OUTSIDE: 1 + 2 + 1, of_day("2"): 7, of_day("3"): 6, NEWEST: 5.0}
 
 
-def test_a_stored_result_is_read_as_it_was() -> None:
-    request = CountRequest(dict.fromkeys(RESULTS[0].values, RowAggregate(None)))  # type: ignore[arg-type]
-    assert load_result(dump_result(RESULTS[0]), request) == RESULTS[0]
+def test_a_stored_result_is_read_as_it_was_in_any_order_of_the_request() -> None:
+    keys = list(RESULTS[0].values)
+    for order in (keys, keys[::-1]):
+        request = CountRequest(dict.fromkeys(order, RowAggregate(None)))  # type: ignore[arg-type]
+        stored = json.loads(json.dumps(dump_result(RESULTS[0])))
+        assert load_result(stored, request) == RESULTS[0]
