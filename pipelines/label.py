@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -13,6 +14,7 @@ from pipelines.labels.obtain import collect_quarantine
 from pipelines.labels.publish import publish_labels
 from pipelines.plan import Outcome, define_labelling
 from pipelines.run import open_run, plan_run
+from pipelines.warehouse.concurrent import run_concurrently
 
 
 def label(
@@ -37,5 +39,7 @@ def label(
         run.check_inputs()
         with run.stage("label"):
             labels = publish_labels(run.attempt, run.inputs, work.config.labels)
-            run.attempt.write("quarantine", collect_quarantine(run.inputs, labels))
+            quarantine = collect_quarantine(run.inputs, labels)
+            check = partial(run.inspection.check_outputs, run.take_unchecked())
+            run_concurrently([check, partial(run.attempt.write, "quarantine", quarantine)])
         return run.commit(conventions={}, labels=labels.facts)

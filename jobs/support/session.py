@@ -86,8 +86,9 @@ LOCAL = {
     # Spark compiles the code of a stage, and Java optimises it, once for as long as the stage is remembered. A run has
     # more stages than the default of 100: the next day of a backfill would find none of them.
     "spark.sql.codegen.cache.maxEntries": "1000",
-    # Split files so that few cores share them evenly.
+    # Split files so that few cores share them evenly, and read small ones together: by default each counts as 4 MB.
     "spark.sql.files.maxPartitionBytes": "32m",
+    "spark.sql.files.openCostInBytes": "64k",
     # Workers reuse the memory of large arrays; the kernel would zero it again each time.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(256 * 2**20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(2**30),

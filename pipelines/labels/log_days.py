@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from math import ceil
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +22,6 @@ from pipelines.labels.build import pack_log
 from pipelines.labels.denoise.days import change_buckets, choose_day_buckets, choose_window_buckets
 from pipelines.labels.denoise.kinds import LOG_DAY
 from pipelines.labels.denoise.nameless import SharedUser, find_shared_user
-from pipelines.labels.denoise.pack import choose_partitions
 from pipelines.labels.denoise.pages import DROPPED, judge_pages
 from pipelines.labels.denoise.pairs import EPOCH, count_cells
 from pipelines.labels.denoise.row_hash import hash_row
@@ -35,6 +35,8 @@ from pipelines.warehouse.label_days import DayWriter, read_bundles_of_days, read
 from pipelines.warehouse.storage import Storage
 from schemas.label_days import BY_PAGE, BY_PAIR, BY_USER, DOUBTFUL, REJECTED, Kind
 from udfs.spark.bundles import unpack_rows
+
+_TASK_ROWS = 1_000_000  # of a day: each task writes a file for each kind of rows
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ def _publish_day(
     """Apply the rules on users, events and pages to one day, count what they keep, and commit the day."""
     writer = DayWriter(attempt, day.spark, day.date.isoformat(), day.key)
     buckets = _choose_buckets(day)
-    partitions = choose_partitions(day.spark, day.results["impressions"].rows.kept)
+    partitions = ceil(day.results["impressions"].rows.kept / _TASK_ROWS) or 1
     columns = ["bucket", "kind", "data"]
     rows = packed.select(*columns)
     users = judge_users(

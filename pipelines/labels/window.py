@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.labels.build import TalliedLog
-from pipelines.labels.denoise.days import change_buckets, choose_window_buckets
+from pipelines.labels.denoise.days import change_buckets, choose_window_buckets, choose_window_tasks
 from pipelines.labels.denoise.kinds import LOG_DAY
 from pipelines.labels.denoise.pages import read_names, select_last_pages
 from pipelines.labels.denoise.pairs import Origin, tally_pairs
@@ -41,6 +41,7 @@ def tally_days(
 ) -> TalliedLog:
     """Tally the log of a window from its days; see `tally_log` for the parameters."""
     buckets = choose_window_buckets(impressions_read)
+    tasks = choose_window_tasks(impressions_read, buckets)
 
     def read(part: str, *kinds: Kind) -> DataFrame:
         return change_buckets(days.read_bundles(part, *kinds), buckets, days.buckets)
@@ -48,13 +49,14 @@ def tally_days(
     of_users = read(BY_USER.name, Kind.VISITS, Kind.EVENTS, Kind.FLAGS)
     window_days = settings.attribution.window_days
     changes = checkpoint(
-        correct_users(of_users, settings.denoise, window_days=window_days, buckets=buckets), partition_by="kind"
+        correct_users(of_users, settings.denoise, window_days=window_days, buckets=buckets, tasks=tasks),
+        partition_by="kind",
     )
     attributions = read(BY_USER.name, Kind.ATTRIBUTIONS).unionByName(_label(changes))
     of_pages = changes.where(F.col("kind") != int(Kind.ATTRIBUTIONS))
     pages = read(BY_PAGE.name, *_OF_PAGES, Kind.PAGES, Kind.DROPS).unionByName(_label(of_pages))
     history = ESTIMATORS.require(settings.propensity.estimator).history
-    rejudged = rejudge_pages(pages, settings.denoise, history=history, buckets=buckets)
+    rejudged = rejudge_pages(pages, settings.denoise, history=history, buckets=buckets, tasks=tasks)
     pairs = read(BY_PAIR.name, Kind.CELLS, Kind.NAMES).unionByName(_label(rejudged))
     origin = Origin(settings.propensity.shuffled_systems, inspected_share, learned_days)
     shown = read(BY_PAGE.name, *_OF_PAGES).unionByName(_label(of_pages))

@@ -49,7 +49,10 @@ class DayWriter:
         try:
             rows = table.select(*LABEL_DAY_PARTS[part].names)
             if part in BUNDLED:
-                rows.write.options(**ONE_BUNDLE_PER_GROUP).parquet(self._storage.path(place), partitionBy=_KIND)
+                # Windows read a day many times, and it takes three quarters of the space when compressed.
+                compression = "none" if self._storage.is_local else None
+                writer = rows.write.options(**ONE_BUNDLE_PER_GROUP)
+                writer.parquet(self._storage.path(place), partitionBy=_KIND, compression=compression)
                 self._kinds[part] = sorted(self._list_kinds(place))
             else:
                 rows.write.parquet(self._storage.path(place))

@@ -104,5 +104,8 @@ def resolve_reference(data: pa.BinaryScalar) -> pa.Buffer:
 
 @lru_cache(maxsize=_OPEN_FILES)
 def _open_file(path: str) -> pq.ParquetFile:
-    """A file of a committed day, which never changes; each has bundles of several buckets."""
-    return pq.ParquetFile(path, memory_map=True)
+    """A file of a committed day, which never changes; each has bundles of several buckets.
+
+    Not mapped into memory: to copy a bundle from a mapped file takes longer than to read it.
+    """
+    return pq.ParquetFile(path)

@@ -17,8 +17,9 @@ from udfs.spark.bundles import BUNDLES, read_bundle
 from udfs.spark.worker import run_in_worker
 
 _BUCKETS = 8  # at least
-_DAY_ROWS = 50_000  # of a bucket of a day: each bundle takes a moment to open, whatever its size
-_WINDOW_ROWS = 2_000_000  # of a bucket of a window, which a worker holds at once
+_DAY_ROWS = 100_000  # of a bucket of a day: each bundle takes a moment to open, whatever its size
+_WINDOW_ROWS = 4_000_000  # of a bucket of a window, of which a worker holds few numbers each
+_TASK_ROWS = 8_000_000  # of a task that reads few of the rows
 
 
 def choose_day_buckets(impressions: int) -> int:
@@ -29,6 +30,11 @@ def choose_day_buckets(impressions: int) -> int:
 def choose_window_buckets(impressions: int) -> int:
     """The buckets of a window."""
     return _round_up(impressions, _WINDOW_ROWS)
+
+
+def choose_window_tasks(impressions: int, buckets: int) -> int:
+    """The tasks that look for what a window changes: each leaves a bundle for every bucket, so few of them."""
+    return min(buckets, max(_BUCKETS, impressions // _TASK_ROWS))
 
 
 def _round_up(impressions: int, rows: int) -> int:

@@ -24,7 +24,15 @@ from pipelines.labels.history import History
 from schemas.label_days import Kind
 from udfs.ragged import Ints
 from udfs.sorting import sort_distinct
-from udfs.spark.bundles import BUNDLES, divide_rows, exchange, read_bundles, unpack_rows
+from udfs.spark.bundles import (
+    BUNDLES,
+    ROWS_AT_ONCE,
+    divide_rows,
+    exchange,
+    find_buckets,
+    read_bundles,
+    unpack_rows,
+)
 from udfs.spark.files import narrow_numbers
 from udfs.spark.references import store_bundles
 from udfs.spark.worker import run_in_worker
@@ -124,8 +132,7 @@ def select_last_pages(
     """The newest page of each logged system and query that no rule drops, as rankings; `read` reads its bundles."""
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tables = read(batches)
-        if Kind.PLACES in tables:
+        for tables in _divide_pages(read(batches)):
             places = read_places(tables)
             yield from _find_newest(places, apply_page_rules(places, tables, settings, None)).to_batches()
 
@@ -142,6 +149,18 @@ def select_last_pages(
         .join(names.select("pair", "doc_id"), on="pair", how="inner")
         .select("system", "query_id", "doc_id", "rank", F.lit(None).cast("double").alias("score"))
     )
+
+
+def _divide_pages(tables: Mapping[int, pa.Table]) -> Iterator[Mapping[int, pa.Table]]:
+    """The rows of pages in pieces of whole pages: the rules need many times the memory of the rows."""
+    if Kind.PLACES not in tables:
+        return
+    rows = pc.sum(pc.list_value_length(tables[Kind.PLACES]["pair"])).as_py() or 0
+    pieces = rows // ROWS_AT_ONCE + 1
+    of_pages = {kind: tables[kind] for kind in (Kind.PLACES, Kind.MARKS, Kind.ACTS) if kind in tables}
+    piece = {kind: find_buckets(read_integers(table["page"]) << 32, pieces) for kind, table in of_pages.items()}
+    for number in range(pieces):
+        yield {kind: table.filter(pa.array(piece[kind] == number)) for kind, table in of_pages.items()}
 
 
 def read_names(bundles: DataFrame) -> DataFrame:

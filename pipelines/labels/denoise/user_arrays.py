@@ -13,9 +13,10 @@ import numpy.typing as npt
 from pipelines.labels.denoise.apply import combine_arrays
 from pipelines.labels.denoise.hashes import find_repeated, is_among, mix_numbers
 from pipelines.labels.denoise.kinds import CLICK, DAY_MICROS, EVERY_DAY
+from pipelines.labels.denoise.pair_arrays import group_rows
 from pipelines.labels.denoise.settings import DenoiseSettings
 from udfs.ragged import Bools, Floats, Ints, Ragged
-from udfs.sorting import sort_distinct
+from udfs.sorting import sort_distinct, sort_in_groups
 
 GIVEN, BY_CLICK, AMBIGUOUS, NO_CLICK, NO_USER = range(5)
 ATTRIBUTIONS = ("given", "click", "ambiguous", "none", "no_user")  # where the page of an event comes from
@@ -176,9 +177,9 @@ def find_candidates(events: Events) -> Ints:
 
 
 def _sort_by_time(events: Events, rows: Ints) -> Ints:
-    """The order by user, document and time, clicks before other events; by event where all else is equal."""
-    is_other = events.kind[rows] != CLICK
-    return np.lexsort((events.event[rows], is_other, events.ts[rows], events.document[rows], events.suspect[rows]))
+    """The rows of a user and document together, by time, clicks before other events; by event where all is equal."""
+    group, _ = group_rows([events.suspect[rows], events.document[rows]])
+    return sort_in_groups(group, events.ts[rows], (events.event[rows], events.kind[rows] != CLICK))
 
 
 def _find_last(mask: Bools, start: Ints) -> Ints:

@@ -7,7 +7,7 @@ window drops one of its users for another reason. These pages are few.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 from pipelines.labels.denoise.columns import read_integers
 from pipelines.labels.denoise.compact_places import expand_places
-from pipelines.labels.denoise.hashes import find_repeated, is_among
+from pipelines.labels.denoise.hashes import find_repeated, is_in_order
 from pipelines.labels.denoise.keys import divide_kind
 from pipelines.labels.denoise.kinds import LOG_DAY
 from pipelines.labels.denoise.pages import COUNTED, apply_page_rules, count_dropped, list_kept, read_places
@@ -35,7 +35,9 @@ _MARKED = ["page", "suspect", "day"]  # what a mark is for
 Tables = Mapping[int, pa.Table]
 
 
-def rejudge_pages(bundles: DataFrame, settings: DenoiseSettings, *, history: History | None, buckets: int) -> DataFrame:
+def rejudge_pages(
+    bundles: DataFrame, settings: DenoiseSettings, *, history: History | None, buckets: int, tasks: int
+) -> DataFrame:
     """Bundles of withdrawn, kept and dropped rows, from those of pages of days and what `correct_users` changes.
 
     `WITHDRAWN` and `KEPT` have rows of touched pages only, `DROPS` those of all pages.
@@ -44,7 +46,7 @@ def rejudge_pages(bundles: DataFrame, settings: DenoiseSettings, *, history: His
     def rejudge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         packed = collect_bundles(batches, LOG_DAY)
         touched = find_touched_pages(packed)
-        of_touched = _read_pages(packed, lambda table: _select_pages(table, touched))
+        of_touched = _read_pages(packed, touched)
         of_days: Tables = {kind: _select_labelled(table) for kind, table in of_touched.items()}
         places = read_places(of_days, apart=LOG_DAY)
         withdrawn = list_kept(places, apply_page_rules(places, of_days, settings, history, apart=LOG_DAY))
@@ -63,19 +65,26 @@ def rejudge_pages(bundles: DataFrame, settings: DenoiseSettings, *, history: His
         drops = _add_counts(dropped)
         yield divide_rows(drops, read_integers(drops["person"]), buckets, Kind.DROPS)
 
-    return exchange(bundles, buckets).mapInArrow(run_in_worker(rejudge), BUNDLES)
+    return exchange(bundles, buckets, tasks).mapInArrow(run_in_worker(rejudge), BUNDLES)
 
 
 def read_corrected(batches: Iterable[pa.RecordBatch]) -> Tables:
     """The rows of pages as a window has them, from those of its days and what `correct_users` changes."""
-    return correct_tables(_read_pages(collect_bundles(batches, LOG_DAY), lambda table: table))
+    return correct_tables(_read_pages(collect_bundles(batches, LOG_DAY)))
 
 
-def _read_pages(packed: PackedBundles, select: Callable[[pa.Table], pa.Table]) -> Tables:
-    """What pages are judged by, of those that are selected: the places of days are kept in little space."""
-    selects = dict.fromkeys(_JUDGED, select) | {Kind.PLACES: lambda table: expand_places(select(table))}
-    tables = {int(kind): packed.read(kind, select) for kind, select in selects.items()}
-    return {kind: table for kind, table in tables.items() if table is not None}
+def _read_pages(packed: PackedBundles, pages: Ints | None = None) -> Tables:
+    """What pages are judged by, of all pages or of some; the places of days are kept in little space."""
+
+    def expand(table: pa.Table) -> pa.Table:
+        return expand_places(table if pages is None else _select_pages(table, pages))
+
+    tables = {int(kind): packed.read(kind, expand if kind == Kind.PLACES else None) for kind in _JUDGED}
+    return {
+        kind: table if pages is None or kind == Kind.PLACES else _select_pages(table, pages)
+        for kind, table in tables.items()
+        if table is not None
+    }
 
 
 def find_touched_pages(packed: PackedBundles) -> Ints:
@@ -115,8 +124,8 @@ def _remove_rows(table: pa.Table, removed: pa.Table, keys: list[str]) -> pa.Tabl
 
 
 def _select_pages(table: pa.Table, pages: Ints, *, among: bool = True) -> pa.Table:
-    """The rows of these pages, or of all others."""
-    return table.filter(pa.array(is_among(read_integers(table["page"]), pages) == among))
+    """The rows of these pages, which are in order, or of all others."""
+    return table.filter(pa.array(is_in_order(read_integers(table["page"]), pages) == among))
 
 
 def _select_labelled(table: pa.Table) -> pa.Table:

@@ -51,7 +51,9 @@ class AffectedUsers:
         return look_up_flags(self.of_window, suspect, day), look_up_flags(self.of_days, in_file, day)
 
 
-def correct_users(bundles: DataFrame, settings: DenoiseSettings, *, window_days: float, buckets: int) -> DataFrame:
+def correct_users(
+    bundles: DataFrame, settings: DenoiseSettings, *, window_days: float, buckets: int, tasks: int
+) -> DataFrame:
     """Bundles of what a window changes, from visits, events and flags of its days, which have their `LOG_DAY`.
 
     `TOUCHED` are the pages concerned. Of their users `MARKS` has the rules that hold in the window, also where none is
@@ -76,7 +78,7 @@ def correct_users(bundles: DataFrame, settings: DenoiseSettings, *, window_days:
         pages = pa.table({"page": pa.array(sort_distinct(np.concatenate(touched)))})
         yield divide_kind(pages, buckets, Kind.TOUCHED)
 
-    return exchange(bundles, buckets).mapInArrow(run_in_worker(correct), BUNDLES)
+    return exchange(bundles, buckets, tasks).mapInArrow(run_in_worker(correct), BUNDLES)
 
 
 def find_affected_users(tables: Mapping[int, pa.Table], settings: DenoiseSettings) -> AffectedUsers:
