@@ -151,7 +151,7 @@ class KeptRows:
     @classmethod
     def of_cells(cls, cells: pa.Table, owner: Ints, rows: Ints) -> KeptRows:
         """Some rows of the cells; `owner` has the cell of each of these rows."""
-        lists = {name: read_integers(list_values(cells, name).take(pa.array(rows))) for name in LISTS}
+        lists = {name: read_integers(_flatten_list(cells, name).take(pa.array(rows))) for name in LISTS}
         chosen = {name: read_integers(cells[name])[owner] for name in ("pair", "position")}
         return cls(**lists, **chosen)
 
@@ -273,10 +273,10 @@ def _choose_rows(
 ) -> Ints:
     """The rows of cells whose user has more rows on the pair, and those that a rule would drop alone, in order."""
     seed = np.repeat(read_integers(cells["pair"]), np.diff(borders))
-    hashes = [mix_numbers(read_integers(list_values(cells, "person")), seed)]
+    hashes = [mix_numbers(read_integers(_flatten_list(cells, "person")), seed)]
     hashes += [mix_numbers(rows.person, rows.pair) for rows in others]
     repeated = find_repeated(np.concatenate(hashes))
-    clicks_of_rows = list_values(cells, "clicks").to_numpy()
+    clicks_of_rows = _flatten_list(cells, "clicks").to_numpy()
     clicked = np.flatnonzero(clicks_of_rows)  # few
     pair_of_clicked = pair[np.searchsorted(borders, clicked, side="right") - 1]
     dropped = clicked[_drop_alone(clicks_of_rows[clicked].astype(np.int64), pair_clicks[pair_of_clicked], settings)]
@@ -380,7 +380,7 @@ def _is_within(day: Ints, ranges: Sequence[tuple[dt.date, dt.date]]) -> Bools:
     return within
 
 
-def list_values(cells: pa.Table, name: str) -> pa.Array:
+def _flatten_list(cells: pa.Table, name: str) -> pa.Array:
     """The values of all lists of a column, one after the other."""
     return join_chunks(cells[_name_list(name)]).flatten()
 
