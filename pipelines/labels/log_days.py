@@ -19,11 +19,12 @@ from pipelines.inputs.count import dump_result
 from pipelines.inputs.day_files import LOG, describe_sources
 from pipelines.inputs.days import LogDay
 from pipelines.labels.build import pack_log
+from pipelines.labels.denoise.cells import count_cells
 from pipelines.labels.denoise.days import change_buckets, choose_day_buckets, choose_window_buckets
 from pipelines.labels.denoise.kinds import LOG_DAY
 from pipelines.labels.denoise.nameless import SharedUser, find_shared_user
 from pipelines.labels.denoise.pages import DROPPED, judge_pages
-from pipelines.labels.denoise.pairs import EPOCH, count_cells
+from pipelines.labels.denoise.pairs import EPOCH
 from pipelines.labels.denoise.row_hash import hash_row
 from pipelines.labels.denoise.users import judge_users
 from pipelines.labels.propensity.registry import ESTIMATORS

@@ -10,9 +10,9 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from pipelines.labels.denoise.cells import COUNTS
 from pipelines.labels.denoise.nameless import SharedUser
 from pipelines.labels.denoise.page_arrays import PageMark
-from pipelines.labels.denoise.pairs import COUNTS
 from pipelines.labels.propensity.diagnostics import CurveDiagnostic
 
 KEPT, DROPPED, STEP = "kept", "dropped", "step"

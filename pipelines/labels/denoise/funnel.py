@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipelines.labels.denoise.pairs import COUNTS
+from pipelines.labels.denoise.cells import COUNTS
 from pipelines.labels.denoise.registry import ORDER, name_first_rule, rule_bit
 from pipelines.labels.denoise.row_hash import hash_row
 from pipelines.labels.denoise.settings import DenoiseSettings

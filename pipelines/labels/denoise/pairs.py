@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -13,17 +13,14 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipelines.labels.denoise.columns import join_chunks, read_integers
-from pipelines.labels.denoise.hashes import find_repeated, is_among, mix_numbers
-from pipelines.labels.denoise.keys import divide_kind
+from pipelines.labels.denoise.cells import COUNTS, KEYS, TEXTS, KeptRows, choose_rows, read_codes, sum_by
+from pipelines.labels.denoise.columns import read_integers
+from pipelines.labels.denoise.hashes import is_among
 from pipelines.labels.denoise.kinds import limit_draws
 from pipelines.labels.denoise.pair_arrays import (
-    UserRows,
     apply_pair_rules,
-    combine_pair_rules,
     draw_numbers,
     group_rows,
-    number_user_rows,
 )
 from pipelines.labels.denoise.settings import DenoiseSettings
 from pipelines.labels.history import History, Outcome, Read
@@ -31,18 +28,13 @@ from schemas.errors import DataQualityError
 from schemas.label_days import Kind
 from udfs.ragged import Bools, Ints, Ragged
 from udfs.sorting import sort_distinct
-from udfs.spark.bundles import BUNDLES, exchange, read_bundles
-from udfs.spark.files import narrow_numbers
+from udfs.spark.bundles import exchange, read_bundles
 from udfs.spark.worker import run_in_worker
 
 PAIR = ("query_id", "doc_id")
 PLACE = ("context", "position", "history", "shuffled")
-COUNTS = ("impressions", "clicks", "carts", "purchases")
-KEYS = ("pair", "context", "system", "day", "position", "history", "page_mark")  # of a cell
-LISTS = ("person", "page", "clicks", "carts", "purchases", "first")  # of a cell, per row
 BUCKETS = 50  # of the jackknife
 EPOCH = dt.date(1970, 1, 1)
-_TEXTS = ("context", "system")
 TALLY = (
     "query_id string, doc_id string, context string, position int, history int, shuffled boolean, system string, "
     "day int, learned boolean, page_mark int, bits int, dropped_user bigint, dropped_users bigint, row bigint, "
@@ -83,93 +75,6 @@ def tally_pairs(bundles: DataFrame, settings: DenoiseSettings, origin: Origin, *
     return exchange(chosen, buckets).mapInArrow(run_in_worker(tally), TALLY)
 
 
-def count_cells(bundles: DataFrame, *, buckets: int, partitions: int) -> DataFrame:
-    """Bundles of the cells and names of a day, from those of its kept rows and names."""
-
-    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tables = read_bundles(batches)
-        if Kind.KEPT in tables:
-            yield divide_kind(build_cells(tables[Kind.KEPT]), buckets, Kind.CELLS)
-        if Kind.NAMES in tables:
-            names = tables[Kind.NAMES]
-            first = np.flatnonzero(~pd.Series(read_integers(names["pair"])).duplicated().to_numpy())
-            yield divide_kind(names.take(pa.array(first)), buckets, Kind.NAMES)
-
-    chosen = bundles.where(F.col("kind").isin(int(Kind.KEPT), int(Kind.NAMES)))
-    return exchange(chosen, buckets, partitions).mapInArrow(run_in_worker(count), BUNDLES)
-
-
-def build_cells(kept: pa.Table) -> pa.Table:
-    """Kept rows by pair and place: their counts, and as lists their users, pages and events."""
-    rows = KeptRows.of(kept)
-    keys = [read_codes(kept[name]) if name in _TEXTS else read_integers(kept[name]) for name in KEYS]
-    group, example = group_rows(keys)
-    order = np.argsort(group, kind="stable")
-    borders = pa.array(np.append(0, np.cumsum(np.bincount(group))).astype(np.int32))
-    users = number_user_rows(rows.pair, rows.person, rows.page, rows.position, rows.clicks)
-    rows = replace(rows, first=np.equal(users.number, 1).astype(np.int64))
-    cells = {name: kept[name].take(pa.array(example)) for name in KEYS}
-    for name in COUNTS:
-        cells[name] = pa.array(_sum_by(group, rows.count(name), len(example)))
-    cells["users"] = pa.array(_sum_by(group, rows.first, len(example)))
-    by_cell = rows.take(order)
-    for name in LISTS:
-        values = pa.chunked_array([pa.array(getattr(by_cell, name))])
-        narrow = values if name in ("person", "page") else narrow_numbers(values)
-        cells[_name_list(name)] = pa.ListArray.from_arrays(borders, join_chunks(narrow))
-    return pa.table(cells)
-
-
-def _name_list(name: str) -> str:
-    return f"{name}_of_rows"
-
-
-@dataclass(frozen=True)
-class KeptRows:
-    """Kept impressions one by one: their pair, user, page and position, and how many events they have.
-
-    `first` is 1 for the rows of a day that are the first of their user on the pair.
-    """
-
-    pair: Ints
-    person: Ints
-    page: Ints
-    position: Ints
-    clicks: Ints
-    carts: Ints
-    purchases: Ints
-    first: Ints
-
-    @classmethod
-    def of(cls, table: pa.Table | None) -> KeptRows:
-        size = 0 if table is None else table.num_rows
-        numbers = {name: np.zeros(size, dtype=np.int64) for name in _FIELDS}
-        if table is not None:
-            numbers |= {name: read_integers(table[name]) for name in _FIELDS if name != "first"}
-        return cls(**numbers)
-
-    @classmethod
-    def of_cells(cls, cells: pa.Table, owner: Ints, rows: Ints) -> KeptRows:
-        """Some rows of the cells; `owner` has the cell of each of these rows."""
-        lists = {name: read_integers(_flatten_list(cells, name).take(pa.array(rows))) for name in LISTS}
-        chosen = {name: read_integers(cells[name])[owner] for name in ("pair", "position")}
-        return cls(**lists, **chosen)
-
-    def count(self, name: str) -> Ints:
-        """Per row its impressions, which is one, or its events."""
-        return np.ones(len(self.pair), dtype=np.int64) if name == "impressions" else getattr(self, name)
-
-    def take(self, rows: Ints) -> KeptRows:
-        return KeptRows(**{name: getattr(self, name)[rows] for name in _FIELDS})
-
-    @classmethod
-    def join(cls, parts: Sequence[KeptRows]) -> KeptRows:
-        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS})
-
-
-_FIELDS = tuple(field.name for field in fields(KeptRows))
-
-
 @dataclass(frozen=True)
 class Groups:
     """The groups that rows and cells are counted in: by pair, place and origin."""
@@ -189,14 +94,14 @@ def tally_rows(tables: Mapping[int, pa.Table], settings: DenoiseSettings, origin
     rows, group, users = _select_rows(tables, groups, pair_clicks, settings)
     pair = groups.pair[group]
     outcomes = apply_pair_rules(pair, rows.person, rows.page, rows.position, rows.clicks, pair_clicks[pair], settings)
-    counts["users"] = users + _sum_by(group, outcomes.users, len(groups.pair))
+    counts["users"] = users + sum_by(group, outcomes.users, len(groups.pair))
     dropped = np.flatnonzero(outcomes.bits)  # rows of their own, by rules and user
     lost, of_group = rows.take(dropped), group[dropped]
     beside, example = group_rows([of_group, outcomes.bits[dropped], lost.person])
     counts_beside = {"users": np.zeros(len(example), dtype=np.int64)}
     for name in COUNTS:
-        counts[name] = counts[name] - _sum_by(of_group, lost.count(name), len(groups.pair))
-        counts_beside[name] = _sum_by(beside, lost.count(name), len(example))
+        counts[name] = counts[name] - sum_by(of_group, lost.count(name), len(groups.pair))
+        counts_beside[name] = sum_by(beside, lost.count(name), len(example))
     present = np.flatnonzero(counts["impressions"])
     bits = np.concatenate([np.zeros(len(present), dtype=np.int64), outcomes.bits[dropped][example]])
     person = np.concatenate([np.zeros(len(present), dtype=np.int64), lost.person[example]])
@@ -207,15 +112,15 @@ def tally_rows(tables: Mapping[int, pa.Table], settings: DenoiseSettings, origin
 
 def _group_rows(parts: Sequence[pa.Table], origin: Origin) -> Groups:
     joined = pa.concat_tables([part.select(KEYS) for part in parts], promote_options="permissive").unify_dictionaries()
-    numbers = {name: read_integers(joined[name]) for name in KEYS if name not in _TEXTS}
+    numbers = {name: read_integers(joined[name]) for name in KEYS if name not in TEXTS}
     pair = pd.factorize(numbers["pair"])[0].astype(np.int64)
     is_inspected = draw_numbers(numbers["pair"], numbers["day"]) < limit_draws(origin.inspected_share)
     learned = _is_within(numbers["day"], origin.learned_days)
     numbers["day"] = np.where(is_inspected, numbers["day"], -1)
     numbers["learned"] = learned.astype(np.int64)
-    codes = [read_codes(joined[name]) for name in _TEXTS]
+    codes = [read_codes(joined[name]) for name in TEXTS]
     group, example = group_rows([pair, *codes, *(values for name, values in numbers.items() if name != "pair")])
-    texts = joined.select(_TEXTS).take(pa.array(example))
+    texts = joined.select(TEXTS).take(pa.array(example))
     return Groups(group, texts, {name: values[example] for name, values in numbers.items()}, pair[example])
 
 
@@ -229,13 +134,8 @@ def _count_rows(tables: Mapping[int, pa.Table], groups: Groups) -> dict[str, Int
         for kind, sign in ((Kind.WITHDRAWN, -1), (Kind.KEPT, 1)):
             if kind in tables:
                 weights.append(sign * KeptRows.of(tables[kind]).count(name))
-        counts[name] = _sum_by(groups.group, np.concatenate(weights), len(groups.pair))
+        counts[name] = sum_by(groups.group, np.concatenate(weights), len(groups.pair))
     return counts
-
-
-def _sum_by(group: Ints, values: Ints, size: int) -> Ints:
-    rows = np.flatnonzero(values)  # few, of events
-    return np.bincount(group[rows], weights=values[rows], minlength=size).astype(np.int64)
 
 
 def _select_rows(
@@ -254,44 +154,13 @@ def _select_rows(
     cells, withdrawn = tables[Kind.CELLS], KeptRows.of(tables.get(Kind.WITHDRAWN))
     of_cells = groups.group[: cells.num_rows]
     borders = np.append(0, np.cumsum(read_integers(cells["impressions"])))
-    chosen = _choose_rows(cells, borders, groups.pair[of_cells], pair_clicks, (withdrawn, kept), settings)
+    chosen = choose_rows(cells, borders, groups.pair[of_cells], pair_clicks, (withdrawn, kept), settings)
     owner = np.searchsorted(borders, chosen, side="right") - 1
     rows, group = KeptRows.of_cells(cells, owner, chosen), of_cells[owner]
     size = len(groups.pair)
-    users = _sum_by(of_cells, read_integers(cells["users"]), size) - _sum_by(group, rows.first, size)
+    users = sum_by(of_cells, read_integers(cells["users"]), size) - sum_by(group, rows.first, size)
     left = np.flatnonzero(~is_among(rows.page, sort_distinct(withdrawn.page)))
     return KeptRows.join([rows.take(left), kept]), np.concatenate([group[left], of_kept]), users
-
-
-def _choose_rows(
-    cells: pa.Table,
-    borders: Ints,
-    pair: Ints,
-    pair_clicks: Ints,
-    others: Sequence[KeptRows],
-    settings: DenoiseSettings,
-) -> Ints:
-    """The rows of cells whose user has more rows on the pair, and those that a rule would drop alone, in order."""
-    seed = np.repeat(read_integers(cells["pair"]), np.diff(borders))
-    hashes = [mix_numbers(read_integers(_flatten_list(cells, "person")), seed)]
-    hashes += [mix_numbers(rows.person, rows.pair) for rows in others]
-    repeated = find_repeated(np.concatenate(hashes))
-    clicks_of_rows = _flatten_list(cells, "clicks").to_numpy()
-    clicked = np.flatnonzero(clicks_of_rows)  # few
-    pair_of_clicked = pair[np.searchsorted(borders, clicked, side="right") - 1]
-    dropped = clicked[_drop_alone(clicks_of_rows[clicked].astype(np.int64), pair_clicks[pair_of_clicked], settings)]
-    chosen = [repeated[repeated < borders[-1]], dropped]
-    unclicked = np.flatnonzero(_drop_alone(np.zeros_like(pair_clicks), pair_clicks, settings))
-    if len(unclicked):  # only by a rule that drops users without clicks
-        rows = np.flatnonzero(np.repeat(is_among(pair, unclicked), np.diff(borders)))
-        chosen.append(rows[clicks_of_rows[rows] == 0])
-    return sort_distinct(np.concatenate(chosen))
-
-
-def _drop_alone(clicks: Ints, pair_clicks: Ints, settings: DenoiseSettings) -> Bools:
-    """Whether the rules on pairs would drop each row if it were the only one of its user on the pair."""
-    one = np.ones_like(clicks)
-    return np.not_equal(combine_pair_rules(UserRows(one, one, clicks), pair_clicks, settings), 0)
 
 
 def _build_tally(
@@ -304,7 +173,7 @@ def _build_tally(
     counts: Mapping[str, Ints],
 ) -> pa.Table:
     numbers = {name: values[taken] for name, values in groups.numbers.items()}
-    texts = {name: groups.texts[name].take(pa.array(taken)).cast(pa.string()) for name in _TEXTS}
+    texts = {name: groups.texts[name].take(pa.array(taken)).cast(pa.string()) for name in TEXTS}
     named = find_names(names, numbers["pair"])
     columns = {
         **{name: named[name] for name in ("query_id", "doc_id")},
@@ -332,7 +201,7 @@ def list_drops(drops: pa.Table) -> pa.Table:
     is_event = np.asarray(drops["row"].is_valid().to_numpy()).astype(np.bool_)
     counted, events = np.flatnonzero(~is_event), drops.filter(pa.array(is_event))
     group, example = group_rows([bits[counted]])
-    by_rules = {name: _sum_by(group, read_integers(drops[name])[counted], len(example)) for name in COUNTS}
+    by_rules = {name: sum_by(group, read_integers(drops[name])[counted], len(example)) for name in COUNTS}
     order = np.argsort(person, kind="stable")
     of_users = Ragged.of_sorted(person[order]).reduce(np.bitwise_or, bits[order])
     rules, users = np.unique(of_users, return_counts=True)
@@ -378,16 +247,6 @@ def _is_within(day: Ints, ranges: Sequence[tuple[dt.date, dt.date]]) -> Bools:
     for first, last in ranges:
         within |= (day >= (first - EPOCH).days) & (day <= (last - EPOCH).days)
     return within
-
-
-def _flatten_list(cells: pa.Table, name: str) -> pa.Array:
-    """The values of all lists of a column, one after the other."""
-    return join_chunks(cells[_name_list(name)]).flatten()
-
-
-def read_codes(column: pa.ChunkedArray) -> Ints:
-    """The numbers of the texts of a dictionary, −1 for null."""
-    return read_integers(join_chunks(column).indices, null=-1)
 
 
 def select_cells(

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from benchmarks import label_rules
 from pipelines.labels.build import tally_log
-from pipelines.labels.denoise.pairs import COUNTS
+from pipelines.labels.denoise.cells import COUNTS
 from pipelines.labels.denoise.registry import ORDER
 from pipelines.labels.denoise.settings import DenoiseSettings, InternalUser
 from pipelines.labels.settings import LabelSettings

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipelines.labels.denoise.pairs import Origin, build_cells, find_names, list_drops, tally_rows
+from pipelines.labels.denoise.cells import build_cells
+from pipelines.labels.denoise.pairs import Origin, find_names, list_drops, tally_rows
 from pipelines.labels.denoise.settings import DenoiseSettings, OneUserDominates
 from schemas.errors import DataQualityError
 from schemas.label_days import Kind
