@@ -161,5 +161,6 @@ def read_codes(column: pa.ChunkedArray) -> Ints:
 
 
 def sum_by(group: Ints, values: Ints, size: int) -> Ints:
+    """The sum of the values of each group."""
     rows = np.flatnonzero(values)  # few, of events
     return np.bincount(group[rows], weights=values[rows], minlength=size).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Keep the places of days in little space: hashes that repeat as small numbers, and queries once per bundle.
+"""Keep the places of days in a compact form: hashes that repeat as small numbers, and queries once per bundle.
 
 A window reads the places of all of its days to find few of them, so their size is the time that this takes.
 """

@@ -132,7 +132,7 @@ def select_last_pages(
     """The newest page of each logged system and query that no rule drops, as rankings; `read` reads its bundles."""
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for tables in _divide_pages(read(batches)):
+        for tables in divide_pages(read(batches)):
             places = read_places(tables)
             yield from _find_newest(places, apply_page_rules(places, tables, settings, None)).to_batches()
 
@@ -151,7 +151,7 @@ def select_last_pages(
     )
 
 
-def _divide_pages(tables: Mapping[int, pa.Table]) -> Iterator[Mapping[int, pa.Table]]:
+def divide_pages(tables: Mapping[int, pa.Table]) -> Iterator[Mapping[int, pa.Table]]:
     """The rows of pages in pieces of whole pages: the rules need many times the memory of the rows."""
     if Kind.PLACES not in tables:
         return
@@ -159,7 +159,7 @@ def _divide_pages(tables: Mapping[int, pa.Table]) -> Iterator[Mapping[int, pa.Ta
     pieces = rows // ROWS_AT_ONCE + 1
     of_pages = {kind: tables[kind] for kind in (Kind.PLACES, Kind.MARKS, Kind.ACTS) if kind in tables}
     piece = {kind: find_buckets(read_integers(table["page"]) << 32, pieces) for kind, table in of_pages.items()}
-    for number in range(pieces):
+    for number in np.unique(piece[Kind.PLACES]):  # a piece may have none, where a page is long
         yield {kind: table.filter(pa.array(piece[kind] == number)) for kind, table in of_pages.items()}
 
 

@@ -127,13 +127,10 @@ def _group_rows(parts: Sequence[pa.Table], origin: Origin) -> Groups:
 def _count_rows(tables: Mapping[int, pa.Table], groups: Groups) -> dict[str, Ints]:
     """The rows and events of each group, before the rules on pairs."""
     counts = {}
+    withdrawn, kept = (KeptRows.of(tables.get(kind)) for kind in (Kind.WITHDRAWN, Kind.KEPT))
     for name in COUNTS:
-        weights = []
-        if Kind.CELLS in tables:
-            weights.append(read_integers(tables[Kind.CELLS][name]))
-        for kind, sign in ((Kind.WITHDRAWN, -1), (Kind.KEPT, 1)):
-            if kind in tables:
-                weights.append(sign * KeptRows.of(tables[kind]).count(name))
+        weights = [read_integers(tables[Kind.CELLS][name])] if Kind.CELLS in tables else []
+        weights += [-withdrawn.count(name), kept.count(name)]
         counts[name] = sum_by(groups.group, np.concatenate(weights), len(groups.pair))
     return counts
 

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 from pipelines.labels.denoise.columns import read_integers
 from pipelines.labels.denoise.compact_places import expand_places
-from pipelines.labels.denoise.hashes import find_repeated, is_in_order
+from pipelines.labels.denoise.hashes import find_repeated, is_among_sorted
 from pipelines.labels.denoise.keys import divide_kind
 from pipelines.labels.denoise.kinds import LOG_DAY
 from pipelines.labels.denoise.pages import COUNTED, apply_page_rules, count_dropped, list_kept, read_places
@@ -74,7 +74,7 @@ def read_corrected(batches: Iterable[pa.RecordBatch]) -> Tables:
 
 
 def _read_pages(packed: PackedBundles, pages: Ints | None = None) -> Tables:
-    """What pages are judged by, of all pages or of some; the places of days are kept in little space."""
+    """What pages are judged by, of all pages or of some; the places of days are in a compact form."""
 
     def expand(table: pa.Table) -> pa.Table:
         return expand_places(table if pages is None else _select_pages(table, pages))
@@ -125,7 +125,7 @@ def _remove_rows(table: pa.Table, removed: pa.Table, keys: list[str]) -> pa.Tabl
 
 def _select_pages(table: pa.Table, pages: Ints, *, among: bool = True) -> pa.Table:
     """The rows of these pages, which are in order, or of all others."""
-    return table.filter(pa.array(is_in_order(read_integers(table["page"]), pages) == among))
+    return table.filter(pa.array(is_among_sorted(read_integers(table["page"]), pages) == among))
 
 
 def _select_labelled(table: pa.Table) -> pa.Table:

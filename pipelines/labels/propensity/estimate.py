@@ -45,7 +45,7 @@ def estimate_propensities(cells: DataFrame, tallied: DataFrame, settings: Propen
     serialised = settings.model_dump_json()
 
     def fit_statistics(sums: pd.DataFrame) -> pd.DataFrame:
-        return fit_curves(merge_sums(sums, max_cells), PropensitySettings(**json.loads(serialised)))
+        return fit_curves(merge_sums(sums), PropensitySettings(**json.loads(serialised)))
 
     return gather_statistics(cells, tallied, max_cells=max_cells).groupBy().applyInPandas(fit_statistics, _RESULT)
 

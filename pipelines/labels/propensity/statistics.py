@@ -6,7 +6,7 @@ sums are a dozen stages, which take longer to plan than most logs take to sum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -19,15 +19,14 @@ from pipelines.labels.denoise.pair_arrays import group_rows
 from udfs.ragged import Bools, Floats, Ints, Ragged
 from udfs.spark.worker import run_in_worker
 
-_KEYS = ("context", "bucket", "pair", "position", "other", "draw")
+_KEYS = ("context", "bucket", "pair", "position", "other")
 _SUMS = ("shown", "clicks", "weight")
 SUMS = (
-    "statistic string, context string, bucket int, pair bigint, position int, other int, draw int, "
+    "statistic string, context string, bucket int, pair bigint, position int, other int, "
     "shown bigint, clicks bigint, weight bigint"
 )
-_MICRO = (
-    1_000_000  # sums of weighted counts are integers of millionths, so that they do not depend on the order of rows
-)
+# Weighted counts are integers of millionths, so that sums do not depend on the order of rows.
+_MICRO = 1_000_000
 _DRAWS = 1_000_000
 _ROWS_AT_ONCE = 1 << 17  # of pairs by position that are compared with each other
 
@@ -39,36 +38,34 @@ def gather_statistics(cells: DataFrame, tallied: DataFrame, *, max_cells: int) -
 
     They are sums by position, by pair of positions and on shuffled pages; a sample of cells; how far documents move.
     """
-    pair, nothing = F.xxhash64("query_id", "doc_id").alias("pair"), F.lit(None)
-    counted = cells.select(
-        pair,
-        F.pmod(F.xxhash64(F.lit("cells"), "query_id"), F.lit(_DRAWS)).cast("int").alias("draw"),
+    pair, draw = F.xxhash64("query_id", "doc_id"), F.pmod(F.xxhash64(F.lit("cells"), "query_id"), F.lit(_DRAWS))
+    total = cells.agg(F.count(F.lit(1)).alias("total"))
+    counted = cells.crossJoin(F.broadcast(total)).select(
+        pair.alias("pair"),
+        (draw * F.col("total") < F.lit(max_cells * _DRAWS)).alias("sampled"),
         *("context", "bucket", "position", "history", "shuffled", "impressions", "clicks"),
-        nothing.cast("bigint").alias("served"),
+        F.lit(None).cast("bigint").alias("served"),
     )
     of_days = tallied.where("bits = 0 AND system IS NOT NULL AND day IS NOT NULL AND NOT shuffled")
-    served = of_days.select(pair, "position", "impressions", F.xxhash64("system", "day").alias("served"))
+    served = of_days.select(pair.alias("pair"), "position", "impressions", F.xxhash64("system", "day").alias("served"))
     rows = counted.unionByName(served, allowMissingColumns=True).repartition("pair")
-    return rows.mapInArrow(run_in_worker(_sum_batches(max_cells)), SUMS)
+    return rows.mapInArrow(run_in_worker(_sum_batches), SUMS)
 
 
-def _sum_batches(max_cells: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        filled = [batch for batch in batches if batch.num_rows]
-        if filled:
-            for part in sum_rows(pa.Table.from_batches(filled), max_cells):
-                yield from part.to_batches()
-
-    return run
+def _sum_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    filled = [batch for batch in batches if batch.num_rows]
+    if filled:
+        for part in sum_rows(pa.Table.from_batches(filled)):
+            yield from part.to_batches()
 
 
-def sum_rows(rows: pa.Table, max_cells: int) -> Iterator[pa.Table]:
+def sum_rows(rows: pa.Table) -> Iterator[pa.Table]:
     """The sums over all rows of a set of pairs."""
     by_day = rows["served"].is_valid()
     yield _sum_moves(rows.filter(by_day))
     cells = rows.filter(rows["served"].is_null())
     contexts = join_chunks(cells["context"].dictionary_encode())
-    names = ("bucket", "pair", "position", "history", "draw", "impressions", "clicks")
+    names = ("bucket", "pair", "position", "history", "impressions", "clicks")
     counts = {name: read_integers(cells[name]) for name in names}
     counts |= {"context": read_integers(contexts.indices), "other": counts["history"]}
     counts |= {"shown": counts["impressions"], "weight": np.zeros(cells.num_rows, dtype=np.int64)}
@@ -81,18 +78,13 @@ def sum_rows(rows: pa.Table, max_cells: int) -> Iterator[pa.Table]:
     yield build("shuffled", _sum_by(_take(counts, shuffled), ("context", "bucket", "position")))
     for edges in _sum_edges(counts):
         yield build("edge", edges)
-    # Not fewer than `merge_sums` takes: of all partitions together there are as many cells or more.
-    sampled = np.flatnonzero(counts["draw"] * cells.num_rows < max_cells * _DRAWS)
+    sampled = np.flatnonzero(read_flags(cells["sampled"]))
     yield build("cell", _sum_by(_take(counts, sampled), _KEYS))
-    yield build("cells", {"shown": np.array([cells.num_rows])})
 
 
-def merge_sums(sums: pd.DataFrame, max_cells: int) -> pd.DataFrame:
+def merge_sums(sums: pd.DataFrame) -> pd.DataFrame:
     """The statistics of the log: rows (statistic, context, bucket, pair, position, other, shown, clicks, weight)."""
-    total = int(sums.loc[sums["statistic"] == "cells", "shown"].sum())
-    chosen = (sums["statistic"] != "cell") | (sums["draw"] * total < max_cells * _DRAWS)
-    keys = ["statistic", *(name for name in _KEYS if name != "draw")]
-    merged = sums[chosen].groupby(keys, as_index=False)[list(_SUMS)].sum()
+    merged = sums.groupby(["statistic", *_KEYS], as_index=False)[list(_SUMS)].sum()
     is_edge = (merged["statistic"] == "edge").to_numpy()
     for name in ("shown", "clicks"):
         values = merged[name].to_numpy(np.float64)

@@ -1,4 +1,4 @@
-"""Places of days in little space: the same impressions, whatever the order of the log."""
+"""Places of days in a compact form: the same impressions, whatever the order of the log."""
 
 from typing import Any
 
@@ -6,18 +6,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from pipelines.labels.denoise import pages
 from pipelines.labels.denoise.compact_places import compact_places, expand_places, merge_runs
 from pipelines.labels.denoise.pages import Places
+from schemas.label_days import Kind
 from udfs.spark.bundles import collect_bundles, divide_rows
 
 LISTS = ("document", "pair", "position")
 
 
-def draw_places(pages: int, seed: int, *, scattered: bool) -> pa.Table:
+def draw_places(size: int, seed: int, *, scattered: bool) -> pa.Table:
     """Pages of three results, each page a run, or each result one of its own in no order."""
     random = np.random.default_rng(seed)
     rows: list[dict[str, Any]] = []
-    for page in random.integers(-(1 << 63), (1 << 63) - 1, pages).tolist():
+    for page in random.integers(-(1 << 63), (1 << 63) - 1, size).tolist():
         query = int(random.integers(5))
         documents = random.integers(-9, 9, 3).tolist()
         of_page = {
@@ -80,6 +82,26 @@ def test_runs_that_differ_stay_apart() -> None:
     both = pa.concat_tables([runs, later]).unify_dictionaries()
     assert list_impressions(merge_runs(both)) == list_impressions(both)
     assert merge_runs(both).num_rows == 100
+
+
+@pytest.mark.parametrize("most", [1, 40, 10_000])
+def test_pages_are_judged_in_pieces_of_whole_pages(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "ROWS_AT_ONCE", most)
+    runs = draw_places(100, 5, scattered=True)
+    acts = pa.table({"page": pa.array([runs["page"][0].as_py()] * 2)})
+    pieces = list(pages.divide_pages({Kind.PLACES: runs, Kind.ACTS: acts, Kind.NAMES: pa.table({"pair": [1]})}))
+    assert len(pieces) == 1 if most > 300 else len(pieces) > 2
+    of_pieces = [set(piece[Kind.PLACES]["page"].to_pylist()) for piece in pieces]
+    assert all(of_pieces)
+    assert sum(map(len, of_pieces)) == len(set().union(*of_pieces)) == 100
+    assert sum(piece[Kind.PLACES].num_rows for piece in pieces) == 300
+    assert sorted(piece[Kind.ACTS].num_rows for piece in pieces)[-1] == 2
+
+
+def test_one_long_page_is_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "ROWS_AT_ONCE", 2)
+    (piece,) = pages.divide_pages({Kind.PLACES: draw_places(1, 6, scattered=True)})
+    assert piece[Kind.PLACES].num_rows == 3
 
 
 def test_no_places_stay_none() -> None:

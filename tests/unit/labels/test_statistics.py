@@ -12,7 +12,6 @@ import pytest
 
 from pipelines.labels.propensity.statistics import merge_sums, sum_rows
 
-DRAWS = 1_000_000
 Rows = list[dict[str, Any]]
 
 
@@ -26,7 +25,7 @@ def draw_rows(size: int, seed: int) -> Rows:
         shown = int(random.integers(1, 129))
         places[place] = {
             "pair": place[1],
-            "draw": (pair * 7_919) % DRAWS,
+            "sampled": pair % 4 != 0,
             "context": place[0],
             "bucket": pair % 5,
             "position": place[2],
@@ -49,18 +48,29 @@ def draw_rows(size: int, seed: int) -> Rows:
 
 
 def build_table(rows: Rows) -> pa.Table:
-    kinds = {"context": pa.string(), "shuffled": pa.bool_(), "draw": pa.int32(), "bucket": pa.int32()}
-    names = ("pair", "draw", "context", "bucket", "position", "history", "shuffled", "impressions", "clicks", "served")
+    kinds = {"context": pa.string(), "shuffled": pa.bool_(), "sampled": pa.bool_(), "bucket": pa.int32()}
+    names = (
+        "pair",
+        "sampled",
+        "context",
+        "bucket",
+        "position",
+        "history",
+        "shuffled",
+        "impressions",
+        "clicks",
+        "served",
+    )
     return pa.Table.from_pylist(rows, schema=pa.schema([(name, kinds.get(name, pa.int64())) for name in names]))
 
 
-def sum_partitions(rows: Rows, partitions: int, max_cells: int) -> pd.DataFrame:
+def sum_partitions(rows: Rows, partitions: int) -> pd.DataFrame:
     def sum_all() -> Iterator[pa.Table]:
         for number in range(partitions):
             part = [row for row in rows if row["pair"] % partitions == number]
-            yield from sum_rows(build_table(part), max_cells)
+            yield from sum_rows(build_table(part))
 
-    return merge_sums(pa.concat_tables(sum_all()).to_pandas(), max_cells)
+    return merge_sums(pa.concat_tables(sum_all()).to_pandas())
 
 
 def round_to_millionths(value: float) -> int:
@@ -109,7 +119,7 @@ def sum_slowly(rows: Rows) -> dict[str, Any]:
 @pytest.mark.parametrize("seed", range(3))
 def test_sums_are_those_of_a_slow_version(seed: int, partitions: int) -> None:
     rows = draw_rows(300, seed)
-    expected, merged = sum_slowly(rows), sum_partitions(rows, partitions, 10_000)
+    expected, merged = sum_slowly(rows), sum_partitions(rows, partitions)
     by_kind = dict(tuple(merged.groupby("statistic")))
     place = {(r.context, r.bucket, r.position, r.other): r.shown for r in by_kind["place"].itertuples()}
     shuffled = {(r.context, r.bucket, r.position): r.shown for r in by_kind["shuffled"].itertuples()}
@@ -121,20 +131,11 @@ def test_sums_are_those_of_a_slow_version(seed: int, partitions: int) -> None:
     assert edge == expected["edge"], "to the last bit"
     assert (by_kind["moved"]["shown"].sum(), by_kind["moved"]["clicks"].sum()) == expected["moved"]
     cells = {(r.pair, r.position, r.other): r.shown for r in by_kind["cell"].itertuples()}
-    assert cells == {(r["pair"], r["position"], r["history"]): r["impressions"] for r in rows if r["served"] is None}
-
-
-def test_the_sample_of_cells_does_not_depend_on_partitions() -> None:
-    rows = [row | {"draw": row["draw"] * 40 % DRAWS} if row["served"] is None else row for row in draw_rows(400, 7)]
-    cells = [row for row in rows if row["served"] is None]
-    expected = {(row["pair"], row["position"]) for row in cells if row["draw"] * len(cells) < 60 * DRAWS}
-    assert 0 < len(expected) < len(cells)
-    for partitions in (1, 4, 50):
-        merged = sum_partitions(rows, partitions, 60)
-        sampled = merged[merged["statistic"] == "cell"]
-        assert set(zip(sampled["pair"], sampled["position"], strict=True)) == expected
+    assert cells == {
+        (r["pair"], r["position"], r["history"]): r["impressions"] for r in rows if r["served"] is None and r["sampled"]
+    }
 
 
 def test_no_rows_have_no_statistics() -> None:
-    merged = merge_sums(pa.concat_tables(sum_rows(build_table([]), 10)).to_pandas(), 10)
+    merged = merge_sums(pa.concat_tables(sum_rows(build_table([]))).to_pandas())
     assert merged[["shown", "clicks", "weight"]].to_numpy().sum() == 0
