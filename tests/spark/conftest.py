@@ -1,5 +1,6 @@
 """One local session for each worker, started at its first use."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -19,8 +20,23 @@ SETTINGS = {
 }
 
 
+def _choose_processors() -> None:
+    """Give each process of the tests, and what it starts from here on, its own part of the processors.
+
+    Python and Java wake each other for every call. From one processor to another, most of all in a virtual machine,
+    that takes the kernel longer than the call.
+    """
+    worker, workers = os.environ.get("PYTEST_XDIST_WORKER"), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if worker is None or not hasattr(os, "sched_setaffinity"):
+        return
+    processors = sorted(os.sched_getaffinity(0))
+    if len(processors) >= workers:
+        os.sched_setaffinity(0, processors[int(worker.removeprefix("gw")) :: workers])
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
+    _choose_processors()
     with open_session(SparkSettings(master="local[2]", settings=SETTINGS), "assay tests") as session:
         yield session
 
