@@ -88,7 +88,8 @@ def measure(folder: Path, command: Sequence[str]) -> dict[str, float]:
     start = time.monotonic()
     with watch_peaks() as peaks:
         call = [*command, "label", "--config", str(folder / "config.yaml"), "--date", DATE]
-        done = subprocess.run(call, capture_output=True, text=True, check=False)
+        # In another folder: workers of other code would import the modules of this one.
+        done = subprocess.run(call, cwd=folder, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - start
     if done.returncode:
         sys.exit(f"{shlex.join(call)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
